@@ -25,6 +25,7 @@ from natstui.jetstream.polling.bulk.account import poll_account
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
+from natstui.jetstream.system.watching import watch_clients, watch_servers
 from natstui.model.live.permissions import only_watched
 from natstui.model.records.managing import ManagingCommand, ReadJournal, SaveTemplate
 from natstui.model.records.messages import StopTail
@@ -70,7 +71,7 @@ async def watch_server(
             on_connected.append(connected_again)
             try:
                 tasks.create_task(_report_permissions(client, sink))
-                for work in beside_polling(client, sink):
+                for work in beside_polling(client, sink, requests_per_s):
                     tasks.create_task(work)
                 await polling(client, control, sink, requests_per_s)
             finally:
@@ -89,11 +90,18 @@ def polling(
     return poll(client, control, sink, requests_per_s, bulk)
 
 
-def beside_polling(client: Client, sink: Sink) -> list[Coroutine[None, None, None]]:
+def beside_polling(
+    client: Client, sink: Sink, requests_per_s: float | None = None
+) -> list[Coroutine[None, None, None]]:
     """Return what else is followed until cancelled; of another account nothing reaches us."""
     if client.connection.account is not None:
-        return []
-    return [listen(client, sink), follow_silences(client, sink)]
+        return [watch_servers(client, sink, requests_per_s)]
+    return [
+        listen(client, sink),
+        follow_silences(client, sink),
+        watch_servers(client, sink, requests_per_s),
+        watch_clients(client, sink),
+    ]
 
 
 _OF_NO_ACCOUNT = ReadServers | ReadJournal | SaveTemplate | StopTail | StopTap | StopReadingClients

@@ -61,7 +61,7 @@ async def look_at(
         control = PollControl(interval_s)
         await beside(
             polling(client, control, collector, requests_per_s),
-            *beside_polling(client, collector),
+            *beside_polling(client, collector, requests_per_s),
             _until_read(client, tapping, read.append, _until_seen(collector, control, for_s)),
         )
         # Before our own end of the connection is news.

@@ -181,7 +181,7 @@ async def watch_on(
     try:
         polls = polling(client, control, collector, requests_per_s)
         writing = _write_changes(collector, control, write, only_new)
-        await beside(polls, *beside_polling(client, collector), writing)
+        await beside(polls, *beside_polling(client, collector, requests_per_s), writing)
     finally:
         await client.close()
 

@@ -106,6 +106,21 @@ async def read_connections(
     return replace(seen, servers=told)
 
 
+async def read_closed(servers: Servers, most_count: int) -> tuple[ClientConnection, ...]:
+    """Return the connections that ended last, at most so many of each server.
+
+    Raises what `read_connections` raises.
+    """
+    body = {"state": _CLOSED, "sort": "stop", "limit": most_count, "auth": False}
+    answers = await servers.ask(CONNZ, body)
+    rows = []
+    for answer in answers:
+        page = read(CONNZ, answer.data, _Page)
+        with reading(CONNZ):
+            rows += [_row(answer, page, row) for row in page.connections or ()]
+    return tuple(rows)
+
+
 async def read_connection(
     client: Client, servers: Servers, server_id: str, connection_id: int
 ) -> Connections:

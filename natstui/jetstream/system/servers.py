@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -56,6 +57,8 @@ class _Varz(msgspec.Struct):
     routes: int = 0
     remotes: int = 0
     leafnodes: int = 0
+    max_connections: int | None = None
+    tls_cert_not_after: str | None = None
     cluster: _Cluster = msgspec.field(default_factory=_Cluster)
     gateway: _Gateway = msgspec.field(default_factory=_Gateway)
 
@@ -186,12 +189,54 @@ async def _of_system(telling: Telling, missing: Sequence[Missing]) -> Servers:
         metas = _metas(of_server.values())
     return Servers(
         telling.source,
-        tuple(sorted(rows, key=lambda it: (it.cluster or "", it.name, it.server_id))),
+        _ordered(rows),
         metas,
         tuple(_accounts(of_server.values(), counts)),
         silent,
         tuple(problems),
     )
+
+
+async def read_heartbeat(asking: Asking, system: System, before: Servers) -> Servers:
+    """Return which servers answer now, with what `before` told of JetStream, accounts and traffic.
+
+    It costs each server one short answer. Raises what `read_servers` raises.
+    """
+    telling, missing = await system.telling()
+    known = {one.server_id: one for one in before.rows}
+    if telling is not None and telling.source == before.source:
+        answers = await telling.ask("VARZ", {})
+        silent = telling.silent(answers)
+        rows = []
+        for one in answers:
+            varz = read("VARZ", one.data, _Varz)
+            with reading("VARZ"):
+                row = _server(varz, None)
+            was = known.get(row.server_id)
+            if was is not None:
+                row = replace(row, jetstream=was.jetstream, domain=was.domain)
+            rows.append(row)
+        return replace(before, rows=_ordered(rows), silent=silent)
+    if telling is not None or before.source != "account":
+        return await read_servers(asking, system)
+    answers = await asking.ask(CONNZ, {"limit": 1})
+    rows = []
+    for one in answers:
+        page = read(CONNZ, one.data, _Count)
+        with reading(CONNZ):
+            row = _by_account(one, page, None)
+        was = known.get(row.server_id)
+        if was is not None:
+            row = replace(was, at_us=row.at_us, connections_count=row.connections_count)
+        rows.append(row)
+    missing = [*missing, *(one for one in before.missing if one not in missing)]
+    return replace(
+        before, rows=_ordered(rows), silent=asking.silent(answers), missing=tuple(missing)
+    )
+
+
+def _ordered(rows: Iterable[ServerSeen]) -> tuple[ServerSeen, ...]:
+    return tuple(sorted(rows, key=lambda it: (it.cluster or "", it.name, it.server_id)))
 
 
 async def read_metas(system: System) -> tuple[Meta, ...]:
@@ -239,6 +284,8 @@ def _server(it: _Varz, jsz: _Jsz | None) -> ServerSeen:
         leafnodes_count=it.leafnodes,
         gateways_count=len(it.gateway.gateways or ()),
         jetstream=_jetstream(jsz, it.version) if jsz is not None and not jsz.disabled else None,
+        max_connections_count=it.max_connections,
+        certificate_ends_at_us=time_or_never_us(it.tls_cert_not_after),
     )
 
 
@@ -355,8 +402,7 @@ async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
         page = read(CONNZ, one.data, _Count)
         with reading(CONNZ):
             rows.append(_by_account(one, page, next(iter(told.get(one.server_id) or ()), None)))
-    ordered = sorted(rows, key=lambda it: (it.cluster or "", it.name, it.server_id))
-    return Servers("account", tuple(ordered), silent=silent, missing=tuple(problems))
+    return Servers("account", _ordered(rows), silent=silent, missing=tuple(problems))
 
 
 def _by_account(answer: ServerAnswer, page: _Count, it: _AccountStatz | None) -> ServerSeen:

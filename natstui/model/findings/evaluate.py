@@ -14,6 +14,7 @@ from itertools import compress
 from operator import ne, or_
 
 from natstui.model.bench.plan import BENCHMARK_STREAM
+from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.attention import attention
 from natstui.model.findings.board import Board
 from natstui.model.findings.catalogue.consumers import GONE
@@ -40,13 +41,14 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
 from natstui.model.records.silences import Silenced
+from natstui.model.servers.watch import ServersRead
 
 MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
 _PART_ROWS = 300
 
 
-JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced)
+JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced, ServersRead, ClientsRead)
 """Records after which it is looked anew what is wrong."""
 
 

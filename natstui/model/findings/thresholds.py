@@ -319,3 +319,37 @@ INELIGIBLE_S = _threshold(
 ORIGIN_ACTIVE_S = _threshold(
     5.0, "origin contact", "s", "an origin without contact for this long may not exist"
 )
+STORE_NEAR_SHARE = _threshold(
+    0.9, "server store, near", "share",
+    "from this share of a server's limit on, what it holds comes near it",
+)  # fmt: skip
+STORE_FULL_SHARE = _threshold(
+    0.99, "server store, full", "share",
+    "from this share of a server's store on, it refuses what is published",
+)  # fmt: skip
+CERTIFICATE_S = _threshold(
+    30 * 86_400.0, "certificate", "s", "a certificate that ends within so long must be renewed",
+)  # fmt: skip
+CERTIFICATE_SOON_S = _threshold(
+    7 * 86_400.0, "certificate, soon", "s", "a certificate that ends within so long is an alarm",
+)  # fmt: skip
+RESTARTS_S = _threshold(
+    300.0, "restarts within", "s", "for so long restarts of a server are counted together",
+)  # fmt: skip
+RESTARTS_FEWEST = int(
+    _threshold(2, "restarts", "times", "one restart is mostly meant, so many are not")
+)
+SERVER_CPU_SHARE = _threshold(
+    0.9, "server cpu", "share", "from this share of all its cores on, a server is busy",
+)  # fmt: skip
+CLIENT_CLOSES = _threshold(
+    15, "closes", "times", "connections of one name that are closed within a minute",
+)  # fmt: skip
+CLIENT_SUBSCRIPTIONS = _threshold(
+    5_000, "subscriptions", "times", "subscriptions of one connection that are no use any more",
+)  # fmt: skip
+UNBALANCED_SHARE = _threshold(
+    2.0, "unbalanced", "times", "of the even share: a server that leads so many leads too many",
+)  # fmt: skip
+UNBALANCED_FEWEST = 6
+"""Streams with replicas; of fewer, nobody need be even."""

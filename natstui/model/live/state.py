@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
+from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.finding import Findings
 from natstui.model.findings.recorded import findings_after
 from natstui.model.live.evidence import Evidence, Told, evidence_of
@@ -60,6 +61,7 @@ from natstui.model.records.recording import (
 from natstui.model.records.silences import Silence, Silenced
 from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import Tapped
+from natstui.model.servers.watch import NO_SERVERS, ServersRead, ServerWatch
 from natstui.values import dataclass
 
 EVENTS_KEPT = 5_000
@@ -120,6 +122,10 @@ class State:
     """(stream, consumer or "") of the unreachable ones that their servers refuse to run → why."""
     unlisted_count: Mapping[str, int] = field(default_factory=dict)
     """Stream → consumers that it counts and that its list neither has nor names."""
+    servers: ServerWatch = NO_SERVERS
+    """The servers over time, as far as they may be known; a recording has none."""
+    clients: ClientsRead | None = None
+    """Facts about the account's connections; None while they are not known."""
     unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
     """What cannot be read now, by what it is."""
     happenings: tuple[Happening, ...] = ()
@@ -157,6 +163,10 @@ class State:
         """Return the state after one more record."""
         if isinstance(record, ManagingRecord | AnalysisRecord | Silenced):
             return _after_answer(self, record)
+        if isinstance(record, ServersRead):
+            return replace(self, servers=self.servers.after(record))
+        if isinstance(record, ClientsRead):
+            return replace(self, clients=record)
         match record:
             case Snapshot():
                 return _after_snapshot(self, record)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar
+from natstui.model.clients.watch import ClientsRead
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import (
@@ -46,6 +47,7 @@ from natstui.model.records.recording import (
     StopRecording,
 )
 from natstui.model.records.silences import Silenced
+from natstui.model.servers.watch import ServersRead
 from natstui.values import dataclass
 
 LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
@@ -219,6 +221,8 @@ Record = (
     | ManagingRecord
     | AnalysisRecord
     | Silenced
+    | ServersRead
+    | ClientsRead
 )
 
 
@@ -234,8 +238,11 @@ NEVER_RECORDED = (
     EvidenceSoFar,
     FindingsSoFar,
     Silenced,
+    ServersRead,
+    ClientsRead,
 )
-"""Kinds that are about recordings, replays, analyses and who looks on, not about the server."""
+"""Kinds that are about recordings, replays, analyses and who looks on, and what is read so often
+that only what follows from it is recorded: events and findings."""
 
 
 def kind_of(cls: type) -> str:

@@ -75,6 +75,9 @@ class ServerSeen:
     gateways_count: int | None = None
     jetstream: JetStreamHere | None = None
     """None without JetStream, and where it is not told."""
+    max_connections_count: int | None = None
+    certificate_ends_at_us: int | None = None
+    """When its certificate for clients expires; None without TLS, and before server 2.12."""
 
     @property
     def uptime_s(self) -> float | None:

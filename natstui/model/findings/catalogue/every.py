@@ -6,6 +6,7 @@ from natstui.model.findings.catalogue.account import ACCOUNT_KINDS
 from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.rowless import ROWLESS_KINDS
+from natstui.model.findings.catalogue.servers import SERVER_KINDS
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from natstui.model.findings.catalogue.streams import STREAM_KINDS
 
@@ -17,6 +18,7 @@ KINDS: dict[str, Kind] = {
         *SETTING_KINDS,
         *ACCOUNT_KINDS,
         *ROWLESS_KINDS,
+        *SERVER_KINDS,
     )
 }
 """Every kind by its code."""

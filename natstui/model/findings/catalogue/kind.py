@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["critical", "warning", "info"]
-EntityKind = Literal["account", "stream", "consumer", "monitoring"]
+EntityKind = Literal["account", "stream", "consumer", "monitoring", "server", "client"]
 Level = Literal["ok", "idle", "warn", "bad", "unknown"]
 
 LEVELS: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "idle"}

@@ -8,6 +8,7 @@ from natstui.model.findings.catalogue import account as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Entity, Seen
 from natstui.model.findings.rules.rowless import rowless_conditions
+from natstui.model.findings.rules.servers import is_of_meta_group, server_conditions
 from natstui.model.findings.thresholds import (
     ACCOUNT_ALARM_SHARE,
     ACCOUNT_WARN_SHARE,
@@ -37,6 +38,7 @@ def account_conditions(state: State) -> Iterator[Condition]:
         yield _ACCOUNT, kind, seen
     yield from _monitoring(state)
     yield from rowless_conditions(state)
+    yield from server_conditions(state)
 
 
 def _limits(state: State) -> Iterator[tuple[Kind, Seen]]:
@@ -92,6 +94,9 @@ def _monitoring(state: State) -> Iterator[Condition]:
         text = f"{link.state}: {link.reason}" if link.reason else link.state
         yield here, kinds.M_NO_LINK, Seen(text, link.at_us)
     for what, trouble in state.unavailable.items():
+        if is_of_meta_group(trouble):
+            # It is told of the meta group.
+            continue
         entity = Entity(part=what)
         seen = Seen(f"{what}: {trouble.reason}", trouble.at_us)
         if what == _EVENTS:

@@ -1,0 +1,161 @@
+"""Reads the servers every few seconds and the account's connections twice a minute, unasked.
+
+That a server died is nowhere announced: only that it does not answer shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+from nats.aio.msg import Msg
+
+from natstui.clock import steady_s
+from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
+from natstui.feed import Sink
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.connections import read_closed, read_connections
+from natstui.jetstream.system.servers import read_heartbeat, read_servers
+from natstui.jetstream.system.source import System
+from natstui.model.clients.connection import ClientConnection
+from natstui.model.clients.watch import clients_read
+from natstui.model.records.record import Advisory
+from natstui.model.servers.server import Missing, Servers
+from natstui.model.servers.watch import NO_SERVERS, ServersRead, changes
+
+BEAT_S = 2.0
+"""From one look at which servers answer to the next,"""
+_ALL_S = 10.0
+"""and from one reading of all that they tell to the next: it touches every stream."""
+CLIENTS_S = 30.0
+_CLOSED_COUNT = 256
+_LEAVING = "$SYS.SERVER.*.LAMEDUCK"
+_REQUESTS_SHARE = 0.2
+"""Of the requests a second that the user permits."""
+_BEAT_REQUESTS = 2
+_GONE_S = 0.5
+_DENIED_S = 120.0
+"""After so long it is tried again, where nobody may tell of the servers."""
+
+
+async def watch_servers(client: Client, sink: Sink, requests_per_s: float | None = None) -> None:
+    """Add `ServersRead`, and an `Advisory` for what happened to a server, until cancelled.
+
+    What may not be read is named in the record. `requests_per_s` is the most the user permits.
+    """
+    watching = _Watching(client, sink)
+    least_s = _BEAT_REQUESTS / (_REQUESTS_SHARE * requests_per_s) if requests_per_s else 0.0
+    try:
+        while True:
+            began_s = steady_s()
+            pause_s = await watching.read()
+            await asyncio.sleep(max(0.1, max(pause_s, least_s) - (steady_s() - began_s)))
+    finally:
+        await watching.close()
+
+
+class _Watching:
+    def __init__(self, client: Client, sink: Sink) -> None:
+        self._client, self._sink = client, sink
+        self._asking, self._system = Asking(client), System(client.connection)
+        self._watch = NO_SERVERS
+        self._before: Servers | None = None
+        self._all_due_s = 0.0
+        self._leaving: dict[str, None] = {}
+        self._announced = False
+
+    async def read(self) -> float:
+        """Read the servers once, and return the seconds from its start to the next time."""
+        try:
+            servers = await self._read()
+        except ServerGone:
+            self._before = None
+            return _GONE_S
+        except RequestFailed as error:
+            self._before = None
+            servers = Servers("account", (), missing=(Missing("the servers", str(error)),))
+        read_now = ServersRead(_now_us(), servers, tuple(self._leaving))
+        before, self._watch = self._watch, self._watch.after(read_now)
+        for name, one in self._watch.known.items():
+            if one.restarted_at_us[-1:] == (read_now.at_us,):
+                self._leaving.pop(name, None)
+        self._sink.add(read_now)
+        for change in changes(before, self._watch):
+            body = json.dumps({"server": change.server})
+            self._sink.add(Advisory(read_now.at_us, change.type, None, None, change.text, body))
+        return BEAT_S if servers.rows else _DENIED_S
+
+    async def _read(self) -> Servers:
+        before = self._before
+        if before is None or steady_s() >= self._all_due_s:
+            self._all_due_s = steady_s() + _ALL_S
+            self._before = await read_servers(self._asking, self._system)
+            await self._hear_of_leaving()
+        else:
+            self._before = await read_heartbeat(self._asking, self._system, before)
+        return self._before
+
+    async def _hear_of_leaving(self) -> None:
+        """Subscribe once to what servers announce to the system account."""
+        if self._announced or self._client.connection.system is None:
+            return
+        try:
+            client = await self._system.client()
+            await client.subscribe(_LEAVING, self._leaves, lambda _error: None)
+        except NatstuiError:
+            # Without it, a server that leaves is found when it does not answer any more.
+            return
+        self._announced = True
+
+    async def _leaves(self, message: Msg) -> None:
+        name = _server_name(message.data)
+        if name is not None:
+            self._leaving[name] = None
+
+    async def close(self) -> None:
+        """End the system account's connection."""
+        await self._system.close()
+
+
+def _server_name(data: bytes) -> str | None:
+    try:
+        server = json.loads(data).get("server")
+    except (ValueError, AttributeError):
+        # Anybody who may publish there can forge one.
+        return None
+    name = server.get("name") if isinstance(server, dict) else None
+    return name if isinstance(name, str) else None
+
+
+async def watch_clients(client: Client, sink: Sink) -> None:
+    """Add `ClientsRead` until cancelled: open ones by pages, and a page of those that ended."""
+    while True:
+        try:
+            rows = (await read_connections(client, Asking(client), closed=False)).rows
+            closed, missing = await _closed(client)
+            sink.add(clients_read(_now_us(), rows, closed, missing))
+        except ServerGone:
+            await asyncio.sleep(_GONE_S)
+            continue
+        except PermissionDenied:
+            # `ServersRead` has the reason: the request is the same. Each denial is a line in the
+            # server's log.
+            await asyncio.sleep(_DENIED_S)
+            continue
+        except RequestFailed as error:
+            sink.add(clients_read(_now_us(), (), (), str(error)))
+        await asyncio.sleep(CLIENTS_S)
+
+
+async def _closed(client: Client) -> tuple[tuple[ClientConnection, ...], str | None]:
+    """Return the connections that ended last, or why they are not told."""
+    try:
+        return await read_closed(Asking(client), _CLOSED_COUNT), None
+    except RequestFailed as error:
+        return (), str(error)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

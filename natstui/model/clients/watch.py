@@ -1,0 +1,65 @@
+"""The clients of the account over time, as facts: who leaks, who flaps, who was too slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from natstui.model.clients.connection import SLOW, ClientConnection
+from natstui.values import dataclass
+
+WINDOW_US = 60_000_000
+"""Connections that were closed within so long are counted."""
+_KEPT_COUNT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCount:
+    """A client, or all that bear the same name, and how often something was found of it."""
+
+    client: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientsRead:
+    """Facts about the connections of the account now. Never recorded."""
+
+    at_us: int
+    connections_count: int
+    subscribed: tuple[ClientCount, ...]
+    """Connections with the most subscriptions, the worst first."""
+    closed: tuple[ClientCount, ...]
+    """Names whose connections were closed most often within the last minute."""
+    slow: tuple[ClientCount, ...]
+    """Names of which the servers closed connections that did not read fast enough."""
+    missing: str | None = None
+    """Why the closed ones are not known, if they are not."""
+
+
+def clients_read(
+    at_us: int,
+    rows: Iterable[ClientConnection],
+    closed: Iterable[ClientConnection],
+    missing: str | None,
+) -> ClientsRead:
+    """Return the facts about open and closed connections."""
+    clients = [one for one in rows if one.kind == "Client"]
+    subscribed = sorted(clients, key=lambda one: -one.subscriptions_count)[:_KEPT_COUNT]
+    recent = [
+        one
+        for one in closed
+        if one.stopped_at_us is not None and one.stopped_at_us > at_us - WINDOW_US
+    ]
+    named = Counter(one.name or one.user or one.library or "a client" for one in recent)
+    slow = Counter(
+        one.called for one in recent if one.reason is not None and one.reason.startswith(SLOW)
+    )
+    return ClientsRead(
+        at_us,
+        len(clients),
+        tuple(ClientCount(one.called, one.subscriptions_count) for one in subscribed),
+        tuple(ClientCount(*each) for each in named.most_common(_KEPT_COUNT)),
+        tuple(ClientCount(*each) for each in slow.most_common(_KEPT_COUNT)),
+        missing,
+    )

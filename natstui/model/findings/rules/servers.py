@@ -1,0 +1,223 @@
+"""The rules about servers, the meta group and clients, over what was read of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from natstui.model.findings.catalogue import servers as kinds
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import Entity, Seen
+from natstui.model.findings.thresholds import (
+    CERTIFICATE_S,
+    CERTIFICATE_SOON_S,
+    CLIENT_CLOSES,
+    CLIENT_SUBSCRIPTIONS,
+    RESTARTS_FEWEST,
+    RESTARTS_S,
+    SERVER_CPU_SHARE,
+    STORE_FULL_SHARE,
+    STORE_NEAR_SHARE,
+    UNBALANCED_FEWEST,
+    UNBALANCED_SHARE,
+)
+from natstui.model.live.state import State
+from natstui.model.records.record import Unavailable
+from natstui.model.servers.replicas import is_away
+from natstui.model.servers.server import ServerSeen, Storage
+from natstui.model.servers.watch import SLOW_KEPT_US, KnownServer, ServerWatch
+from natstui.units import bytes_text, counted, duration_text, moment_text
+
+Condition = tuple[Entity, Kind, Seen]
+_NO_LEADER = "(error 10008)"
+
+
+def is_of_meta_group(trouble: Unavailable) -> bool:
+    """Tell whether something cannot be read because the meta group has no leader.
+
+    A stream or consumer without a leader answers with the same error.
+    """
+    return trouble.what in ("INFO", "STREAM.LIST") and _NO_LEADER in trouble.reason
+
+
+def _server(name: str) -> Entity:
+    return Entity(part=f"server {name}")
+
+
+def server_conditions(state: State) -> Iterator[Condition]:
+    """Yield what holds for servers, their meta group and the account's clients."""
+    watch = state.servers
+    answering = {name for name, one in watch.known.items() if one.down_since_us is None}
+    for name, one in watch.known.items():
+        if one.down_since_us is not None:
+            text = f"it answered at {moment_text(one.at_us)} UTC for the last time"
+            yield _server(name), kinds.V_DOWN, Seen(text, one.down_since_us)
+        else:
+            for kind, seen in _of_server(watch, one):
+                yield _server(name), kind, seen
+    yield from _never_answered(state, watch, answering)
+    yield from _meta(state, watch)
+    yield from _versions(watch)
+    yield from _clients(state)
+    yield from _balance(state)
+
+
+def _of_server(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, Seen]]:
+    seen, now_us = one.seen, watch.at_us
+    if seen.jetstream is not None:
+        yield from _store(seen.jetstream.file, kinds.V_STORAGE_FULL, kinds.V_STORAGE_NEAR)
+        yield from _store(seen.jetstream.memory, kinds.V_MEMORY_FULL, kinds.V_MEMORY_NEAR)
+    yield from _certificate(seen, now_us)
+    recent = [us for us in one.restarted_at_us if now_us - us < RESTARTS_S * 1e6]
+    if len(recent) >= RESTARTS_FEWEST:
+        text = f"{len(recent)} times within {duration_text(RESTARTS_S)}"
+        yield kinds.V_RESTARTED, Seen(text, recent[0])
+    if one.slow_rose_count and now_us - one.slow_rose_at_us < SLOW_KEPT_US:
+        text = f"{counted(one.slow_rose_count, 'connection')} closed"
+        yield kinds.V_SLOW, Seen(text, one.slow_rose_at_us)
+    if seen.name in watch.leaving:
+        yield kinds.V_LEAVING, Seen(kinds.V_LEAVING.sentence)
+    cores = seen.cores_count or 1
+    if seen.cpu_percent is not None and seen.cpu_percent > 100 * SERVER_CPU_SHARE * cores:
+        text = f"{seen.cpu_percent:.0f} % of {counted(cores, 'core')}"
+        yield kinds.V_BUSY, Seen(text)
+    yield from _links(watch, one)
+
+
+def _store(store: Storage, full: Kind, near: Kind) -> Iterator[tuple[Kind, Seen]]:
+    share = store.used_bytes / store.max_bytes if store.max_bytes > 0 else 0.0
+    if share < STORE_NEAR_SHARE:
+        return
+    text = f"{bytes_text(store.used_bytes)} of {bytes_text(store.max_bytes)} used"
+    yield (full if share >= STORE_FULL_SHARE else near), Seen(text)
+
+
+def _certificate(seen: ServerSeen, now_us: int) -> Iterator[tuple[Kind, Seen]]:
+    if seen.certificate_ends_at_us is None:
+        return
+    left_s = (seen.certificate_ends_at_us - now_us) / 1e6
+    if left_s < CERTIFICATE_S:
+        text = f"ends in {duration_text(left_s)}" if left_s > 0 else "has ended"
+        yield (kinds.V_EXPIRED if left_s < CERTIFICATE_SOON_S else kinds.V_EXPIRES), Seen(text)
+
+
+def _links(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, Seen]]:
+    seen = one.seen
+    cluster = [
+        each
+        for each in watch.known.values()
+        if each.down_since_us is None and each.seen.cluster == seen.cluster
+    ]
+    if seen.cluster and seen.neighbours_count is not None:
+        others_count = len(cluster) - 1
+        if seen.neighbours_count < others_count:
+            text = f"connected to {seen.neighbours_count} of {counted(others_count, 'server')}"
+            yield kinds.V_ROUTES, Seen(text)
+    lost = [
+        f"{now_count} of {most_count} {what}"
+        for now_count, most_count, what in (
+            (seen.gateways_count, one.gateways_most_count, "gateways"),
+            (seen.leafnodes_count, one.leafnodes_most_count, "leafnodes"),
+        )
+        if now_count is not None and now_count < most_count
+    ]
+    if lost:
+        yield kinds.V_LINK_LOST, Seen(", ".join(lost))
+    most_count, now_count = seen.max_connections_count, seen.connections_count
+    if most_count and (now_count or 0) >= STORE_NEAR_SHARE * most_count:
+        yield kinds.V_CONNECTIONS, Seen(f"{now_count} of {most_count} connections")
+
+
+def _never_answered(state: State, watch: ServerWatch, answering: set[str]) -> Iterator[Condition]:
+    """Yield servers that did not answer since we began, and that no leader of a stream hears.
+
+    One that a leader hears of is there, though it may not answer us.
+    """
+    if watch.newest is None or not watch.newest.rows:
+        return
+    heard: set[str] = set()
+    missed: Counter[str] = Counter()
+    for peers in state.streams.columns.peers:
+        for peer in peers:
+            if is_away(peer):
+                missed[peer.name] += 1
+            else:
+                heard.add(peer.name)
+    for meta in watch.newest.metas:
+        for member in meta.peers:
+            if is_away(member):
+                missed[member.name] += 1
+            else:
+                heard.add(member.name)
+    for name, count in missed.items():
+        if name in watch.known or name in heard or name in answering:
+            continue
+        text = f"{counted(count, 'leader')} of streams and of the meta group hear nothing of it"
+        yield _server(name), kinds.V_DOWN, Seen(text, hold_s=1.0)
+
+
+def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
+    group = Entity(part="meta group")
+    lost = [one for one in state.unavailable.values() if is_of_meta_group(one)]
+    metas = watch.newest.metas if watch.newest is not None else ()
+    leaderless = [one for one in metas if one.leader is None]
+    if lost:
+        oldest = min(lost, key=lambda one: one.at_us)
+        yield group, kinds.V_NO_META, Seen(oldest.reason, oldest.at_us)
+    elif leaderless:
+        one = leaderless[0]
+        text = f"{one.cluster or 'the meta group'}: no leader, {one.size_count} members"
+        if one.quorum_count is not None:
+            text += f", of which {one.quorum_count} must be there"
+        yield group, kinds.V_NO_META, Seen(text)
+    for meta in metas:
+        for member in meta.peers:
+            known = watch.known.get(member.name)
+            is_down = known is None or known.down_since_us is not None
+            if is_away(member) and not is_down:
+                text = f"not heard of by {meta.leader}, the leader of the meta group"
+                yield _server(member.name), kinds.V_META_AWAY, Seen(text)
+
+
+def _versions(watch: ServerWatch) -> Iterator[Condition]:
+    names: dict[str, list[str]] = {}
+    for name, one in watch.known.items():
+        if one.seen.version and one.down_since_us is None:
+            names.setdefault(one.seen.version, []).append(name)
+    if len(names) > 1:
+        text = "; ".join(f"{version}: {', '.join(who)}" for version, who in sorted(names.items()))
+        yield Entity(part="servers"), kinds.V_VERSIONS, Seen(text)
+
+
+def _clients(state: State) -> Iterator[Condition]:
+    clients = state.clients
+    if clients is None:
+        return
+    for one in clients.subscribed:
+        if one.count >= CLIENT_SUBSCRIPTIONS:
+            text = f"{one.count:,} subscriptions on one connection"
+            yield Entity(part=f"client {one.client}"), kinds.V_SUBSCRIPTIONS, Seen(text)
+    for one in clients.closed:
+        if one.count >= CLIENT_CLOSES:
+            text = f"{counted(one.count, 'connection')} closed within a minute"
+            yield Entity(part=f"client {one.client}"), kinds.V_FLAPPING, Seen(text)
+    for one in clients.slow:
+        text = f"{counted(one.count, 'connection')} closed within a minute"
+        yield Entity(part=f"client {one.client}"), kinds.V_SLOW, Seen(text)
+
+
+def _balance(state: State) -> Iterator[Condition]:
+    """Yield whether one server leads far more of the streams that have replicas than its share."""
+    columns = state.streams.columns
+    leads: Counter[str] = Counter()
+    for leader, peers in zip(columns.leader, columns.peers, strict=True):
+        if peers:
+            leads.update({peer.name: 0 for peer in peers})
+            leads.update([leader] if leader else [])
+    total = sum(leads.values())
+    if total < UNBALANCED_FEWEST or len(leads) < 2:
+        return
+    name, count = leads.most_common(1)[0]
+    if count > UNBALANCED_SHARE * total / len(leads):
+        text = f"{name} leads {count} of {counted(total, 'stream')} with replicas"
+        yield Entity(part="servers"), kinds.V_UNBALANCED, Seen(text)

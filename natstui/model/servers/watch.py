@@ -1,0 +1,151 @@
+"""The servers over time: which are known, since when one does not answer, and what rose.
+
+A pure fold over `ServersRead`, the same in the engine, on the screen and headless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+from natstui.model.servers.server import Servers, ServerSeen
+from natstui.values import dataclass
+
+SLOW_KEPT_US = 300_000_000
+"""For so long a rise of slow consumers is remembered."""
+_RESTARTS_KEPT = 16
+_FORGOTTEN_US = 24 * 3600 * 1_000_000
+"""A server that is down for so long was taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownServer:
+    """One server that answered at least once."""
+
+    seen: ServerSeen
+    """As it answered last,"""
+    at_us: int
+    """and when, by our clock."""
+    first_started_at_us: int | None
+    """When it had started as it was seen first."""
+    down_since_us: int | None = None
+    """Since when it does not answer; None: it does."""
+    restarted_at_us: tuple[int, ...] = ()
+    """When it began anew since it is watched, the newest last."""
+    slow_rose_count: int = 0
+    """Slow consumers that came since the rise began that is remembered."""
+    slow_rose_at_us: int = 0
+    leafnodes_most_count: int = 0
+    gateways_most_count: int = 0
+    """The most that it had since it is watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServersRead:
+    """The servers as they answered now; what is not told is named in it. Never recorded."""
+
+    at_us: int
+    servers: Servers
+    leaving: tuple[str, ...] = ()
+    """Names of servers that announced that they leave (lame duck mode)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWatch:
+    """All that is known of the servers until now."""
+
+    newest: Servers | None = None
+    at_us: int = 0
+    """When that was read."""
+    known: Mapping[str, KnownServer] = field(default_factory=dict)
+    leaving: tuple[str, ...] = ()
+
+    def after(self, read: ServersRead) -> ServerWatch:
+        """Return what is known after one more reading."""
+        servers, at_us = read.servers, read.at_us
+        if self.newest is not None and self.newest.source != servers.source:
+            # Another source counts otherwise, and may know other servers.
+            return ServerWatch().after(read)
+        answered = {one.name: one for one in servers.rows}
+        known = {
+            name: _after(self.known.get(name), seen, at_us) for name, seen in answered.items()
+        }
+        for name, one in self.known.items():
+            since_us = one.at_us if one.down_since_us is None else one.down_since_us
+            if name in answered or not answered or at_us - since_us > _FORGOTTEN_US:
+                continue
+            known[name] = replace(one, down_since_us=since_us)
+        if not answered:
+            known = dict(self.known)
+        leaving = tuple(name for name in read.leaving if name in known)
+        return ServerWatch(servers, at_us, known, leaving)
+
+    @property
+    def down(self) -> tuple[KnownServer, ...]:
+        """Return the servers that answered before and do not now."""
+        return tuple(one for one in self.known.values() if one.down_since_us is not None)
+
+
+NO_SERVERS = ServerWatch()
+
+
+def _after(known: KnownServer | None, seen: ServerSeen, at_us: int) -> KnownServer:
+    leafnodes, gateways = seen.leafnodes_count or 0, seen.gateways_count or 0
+    if known is None:
+        return KnownServer(
+            seen, at_us, seen.started_at_us,
+            leafnodes_most_count=leafnodes, gateways_most_count=gateways,
+        )  # fmt: skip
+    again = known.seen.server_id != seen.server_id
+    rose_count = (seen.slow_consumers_count or 0) - (
+        0 if again else known.seen.slow_consumers_count or 0
+    )
+    slow_count, slow_at_us = known.slow_rose_count, known.slow_rose_at_us
+    if at_us - slow_at_us > SLOW_KEPT_US:
+        slow_count = 0
+    if rose_count > 0:
+        slow_count, slow_at_us = slow_count + rose_count, at_us
+    return replace(
+        known,
+        seen=seen,
+        at_us=at_us,
+        down_since_us=None,
+        restarted_at_us=(*known.restarted_at_us[1 - _RESTARTS_KEPT :], at_us)
+        if again
+        else known.restarted_at_us,
+        slow_rose_count=slow_count,
+        slow_rose_at_us=slow_at_us,
+        leafnodes_most_count=max(known.leafnodes_most_count, leafnodes),
+        gateways_most_count=max(known.gateways_most_count, gateways),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChange:
+    """Something that happened to one server between two readings."""
+
+    type: str
+    """`server_down`, `server_back`, `server_restarted` or `server_leaving`."""
+    server: str
+    text: str
+    """One sentence for people."""
+
+
+def changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange]:
+    """Return what happened to servers from one reading to the next."""
+    found = []
+    for name, one in after.known.items():
+        known = before.known.get(name)
+        if known is None:
+            continue
+        if one.down_since_us is not None and known.down_since_us is None:
+            found.append(ServerChange("server_down", name, f"server {name} does not answer"))
+        elif one.restarted_at_us != known.restarted_at_us:
+            found.append(ServerChange("server_restarted", name, f"server {name} was restarted"))
+        elif one.down_since_us is None and known.down_since_us is not None:
+            found.append(ServerChange("server_back", name, f"server {name} answers again"))
+    for name in after.leaving:
+        if name not in before.leaving:
+            text = f"server {name} is in lame duck mode: its clients go to other servers"
+            found.append(ServerChange("server_leaving", name, text))
+    return found

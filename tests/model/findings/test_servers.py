@@ -1,0 +1,235 @@
+"""What is found of servers, their meta group and clients, from what was read of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from natstui.model.clients.connection import ClientConnection
+from natstui.model.clients.watch import ClientCount, ClientsRead, clients_read
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.live.snapshot import Peer
+from natstui.model.live.state import State
+from natstui.model.records.record import Record, Restored, Unavailable
+from natstui.model.servers.server import (
+    JetStreamHere,
+    Meta,
+    MetaPeer,
+    Servers,
+    ServerSeen,
+    Storage,
+)
+from natstui.model.servers.watch import NO_SERVERS, ServersRead, ServerWatch, changes
+from natstui.units import moment_text
+from tests.model.builders import snapshot
+from tests.model.findings.life import EPOCH_US
+
+_DAY_US = 86_400_000_000
+
+
+def seen(name: str, **rest: Any) -> ServerSeen:
+    """Return a well server of the cluster LAB."""
+    known: dict[str, Any] = {
+        "server_id": f"ID-{name}", "cluster": "LAB", "version": "2.15.1", "at_us": EPOCH_US,
+        "connections_count": 3, "subscriptions_count": 9, "in_msgs": 0, "in_bytes": 0,
+        "out_msgs": 0, "out_bytes": 0, "slow_consumers_count": 0, "started_at_us": EPOCH_US,
+    }  # fmt: skip
+    return ServerSeen(name=name, **known | rest)
+
+
+def read(second: float, *rows: ServerSeen, **rest: Any) -> ServersRead:
+    leaving = rest.pop("leaving", ())
+    return ServersRead(EPOCH_US + round(second * 1e6), Servers("system", rows, **rest), leaving)
+
+
+def found(state: State) -> dict[str, str]:
+    """Return what is open: code and what it is about."""
+    return {f"{one.kind.code} {one.entity.text}": one.text for one in state.findings.open()}
+
+
+def after(*records: Record) -> State:
+    """Return the state after records, with a poll at the end so that it is now."""
+    state = State().after(at(0))
+    for record in records:
+        state = judged_after(state, record)
+    return state
+
+
+def at(second: float) -> Record:
+    return snapshot(second, [], [])
+
+
+_ALL = tuple(map(seen, ("n1", "n2", "n3")))
+
+
+def test_a_server_that_does_not_answer_any_more_is_named_with_its_age_until_it_does() -> None:
+    records = [read(1, *_ALL), at(1), read(3, *_ALL[:2]), at(4)]
+    state = after(*records)
+    assert found(state) == {
+        "NT-V01 server n3": f"it answered at {moment_text(EPOCH_US + 1_000_000)} UTC for the last time"
+    }
+    (down,) = state.servers.down
+    assert down.seen.name == "n3" and down.down_since_us == EPOCH_US + 1_000_000
+    assert found(after(*records, read(9, *_ALL), at(9))) == {}
+
+
+def test_what_happened_to_a_server_is_an_event() -> None:
+    told: list[tuple[str, str]] = []
+    watch = NO_SERVERS
+    again = seen("n3", server_id="ANOTHER")
+    for reading in (
+        read(1, *_ALL), read(3, *_ALL[:2]), read(5, *_ALL[:2]), read(7, *_ALL),
+        read(9, *_ALL[:2], again), read(11, *_ALL[:2], again, leaving=("n1",)),
+    ):  # fmt: skip
+        watch, before = watch.after(reading), watch
+        told += [(one.type, one.server) for one in changes(before, watch)]
+    assert told == [
+        ("server_down", "n3"), ("server_back", "n3"), ("server_restarted", "n3"),
+        ("server_leaving", "n1"),
+    ]  # fmt: skip
+
+
+def test_when_nobody_can_be_asked_no_server_is_called_down() -> None:
+    watch = ServerWatch().after(read(1, *_ALL)).after(read(3))
+    assert watch.down == ()
+
+
+def test_a_server_that_was_down_before_we_came_is_known_by_leaders_that_miss_it() -> None:
+    peers = (Peer("n2", True, False, 5, 0), Peer("n3", False, False, None, 9))
+    stream = {"name": "S", "created_at_us": 1, "peers": peers, "leader": "n1"}
+    state = after(read(1, *_ALL[:2]))
+    for second in (1, 2, 3):
+        state = judged_after(state, snapshot(second, [stream], []))
+    assert "NT-V01 server n3" in found(state)
+    # One that another leader hears of is there.
+    other = {
+        "name": "T",
+        "created_at_us": 1,
+        "leader": "n2",
+        "peers": (Peer("n3", True, False, 5, 0),),
+    }
+    for second in (4, 5, 6):
+        state = judged_after(state, snapshot(second, [stream, other], []))
+    assert "NT-V01 server n3" not in found(state)
+
+
+def test_a_full_store_is_told_before_and_when_it_refuses() -> None:
+    def here(used: int) -> JetStreamHere:
+        free = Storage(0, 0, 1_000)
+        return JetStreamHere(free, Storage(used, 0, 1_000), 0, 0, 0, 0, 0, 0, 0, 0)
+
+    for used, code in ((899, None), (900, "NT-V21"), (989, "NT-V21"), (990, "NT-V03")):
+        state = after(read(1, seen("n1", jetstream=here(used))), at(1))
+        assert [text.split()[0] for text in found(state)] == ([code] if code else [])
+
+
+def test_restarts_slow_consumers_and_certificates_are_told() -> None:
+    slow = seen("n1", slow_consumers_count=4)
+    state = after(read(1, seen("n1")), read(3, slow), at(3))
+    assert found(state) == {"NT-V24 server n1": "4 connections closed"}
+    again = seen("n1", server_id="B")
+    assert found(after(read(1, seen("n1")), read(3, again), at(3))) == {}
+    state = after(
+        read(1, seen("n1")), read(3, again), read(5, replace(again, server_id="C")), at(5)
+    )
+    assert "NT-V23 server n1" in found(state) and found(state)["NT-V23 server n1"].startswith(
+        "2 times"
+    )
+    for days, code in ((31, None), (29, "NT-V29"), (6, "NT-V05"), (-1, "NT-V05")):
+        one = seen("n1", certificate_ends_at_us=EPOCH_US + days * _DAY_US)
+        told = [text.split()[0] for text in found(after(read(1, one), at(1)))]
+        assert told == ([code] if code else [])
+
+
+def _held(second: float, *readings: ServersRead) -> State:
+    """Return the state after readings that were repeated for some seconds."""
+    state = after(*readings)
+    for later in range(int(second)):
+        last = readings[-1]
+        state = judged_after(state, replace(last, at_us=last.at_us + later * 1_000_000))
+        state = judged_after(state, at(1 + later))
+    return state
+
+
+def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> None:
+    older = seen("n2", version="2.12.8")
+    assert found(_held(2, read(1, _ALL[0], older))) == {}
+    state = _held(14, read(1, _ALL[0], older))
+    assert found(state) == {"NT-V25 servers": "2.12.8: n2; 2.15.1: n1"}
+    apart = [replace(one, neighbours_count=2 - (one.name == "n3")) for one in _ALL]
+    assert found(_held(8, read(1, *apart))) == {"NT-V28 server n3": "connected to 1 of 2 servers"}
+    gone = [replace(one, leafnodes_count=1) for one in _ALL]
+    fewer = [replace(one, leafnodes_count=0) if one.name == "n1" else one for one in gone]
+    state = _held(8, read(1, *gone), read(3, *fewer))
+    assert found(state) == {"NT-V32 server n1": "0 of 1 leafnodes"}
+
+
+def test_a_meta_group_without_a_leader_and_a_member_that_is_missed_are_told() -> None:
+    meta = Meta("LAB", None, 3, 2, 0, ())
+    state = _held(4, read(1, *_ALL, metas=(meta,)))
+    text = "LAB: no leader, 3 members, of which 2 must be there"
+    assert found(state) == {"NT-V02 meta group": text}
+    member = MetaPeer("n2", False, False, 9_000_000_000, 4)
+    state = after(read(1, *_ALL, metas=(replace(meta, leader="n1", peers=(member,)),)), at(1))
+    assert list(found(state)) == ["NT-V27 server n2"]
+
+
+def test_a_plain_user_learns_from_the_error_that_the_meta_group_has_no_quorum() -> None:
+    reason = "INFO: JetStream system temporarily unavailable (error 10008)"
+    state = after(at(1), Unavailable(EPOCH_US + 1_000_000, "INFO", reason))
+    for second in (2, 3, 4):
+        state = judged_after(state, at(second))
+    assert list(found(state)) == ["NT-V02 meta group"]
+    assert found(judged_after(state, Restored(EPOCH_US + 5_000_000, "INFO"))) == {}
+    # A single stream without a leader says the same, and no more than that.
+    of_stream = Unavailable(EPOCH_US + 1_000_000, "STREAM.INFO", reason)
+    state = after(at(1), of_stream)
+    for second in (2, 3, 4):
+        state = judged_after(state, at(second))
+    assert list(found(state)) == ["NT-M22 STREAM.INFO"]
+
+
+def _connection(number: int, stopped_s: float | None, **rest: Any) -> ClientConnection:
+    known: dict[str, Any] = {
+        "server_id": "A", "connection_id": number, "server_name": "n1", "kind": "Client",
+        "protocol": "nats", "name": "worker", "user": None, "address": "127.0.0.1:1",
+        "language": "go", "version": "1", "tls_version": None, "rtt_us": None,
+        "subscriptions_count": 2, "pending_bytes": 0, "stalls_count": 0, "in_msgs": 0,
+        "in_bytes": 0, "out_msgs": 0, "out_bytes": 0, "started_at_us": 0, "active_at_us": 0,
+        "uptime_s": 0.0, "idle_s": 0.0,
+        "stopped_at_us": None if stopped_s is None else EPOCH_US + round(stopped_s * 1e6),
+    }  # fmt: skip
+    return ClientConnection(**known | rest)
+
+
+def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
+    closed = [_connection(number, 40 + number) for number in range(20)]
+    closed += [_connection(99, -100, name="old")]
+    slow = _connection(7, 50, name="sleeper", reason="Slow Consumer (Pending Bytes)")
+    leak = _connection(5, None, name="leak", subscriptions_count=6_000)
+    facts = clients_read(
+        EPOCH_US + 60_000_000, [leak, _connection(6, None)], [*closed, slow], None
+    )
+    assert facts.connections_count == 2 and facts.subscribed[0] == ClientCount("leak", 6_000)
+    assert facts.closed == (ClientCount("worker", 20), ClientCount("sleeper", 1))
+    assert facts.slow == (ClientCount("sleeper", 1),)
+    state = after(facts, at(61))
+    assert set(found(state)) == {
+        "NT-V33 client worker", "NT-V34 client leak", "NT-V24 client sleeper",
+    }  # fmt: skip
+    calm = ClientsRead(EPOCH_US + 90_000_000, 2, (), (), ())
+    for second in (91, 130):
+        state = judged_after(judged_after(state, calm), at(second))
+    assert found(state) == {}
+
+
+def test_leaders_on_one_server_are_worth_knowing() -> None:
+    peers = (Peer("n2", True, False, 5, 0), Peer("n3", True, False, 5, 0))
+    rows = [
+        {"name": f"S{number}", "created_at_us": 1, "leader": "n1", "peers": peers}
+        for number in range(6)
+    ]
+    state = State()
+    for second in range(1, 40):
+        state = judged_after(state, snapshot(second, rows, []))
+    assert found(state) == {"NT-V51 servers": "n1 leads 6 of 6 streams with replicas"}

@@ -75,13 +75,16 @@ def test_streams_of_a_server_that_was_down_before_are_critical(address: str) -> 
     assert ended.returncode == 2 and told["status"] == "critical"
     assert {("ONE1", "NT-S01"), ("ONE2", "NT-S01")} <= by_stream
     assert told["streams_count"] == 3 and told["watched_s"] < 20
+    servers = [one["part"] for one in told["findings"] if one["code"] == "NT-V01"]
+    assert servers == ["server n3"]
     # Its replica on that server was judged too, although each list took 4 s.
     assert ("THREE", "NT-S23") in by_stream
 
 
 def test_nagios_and_a_stream_by_its_name_say_the_same(address: str) -> None:
     nagios = run("health", "--server", address, "--format", "nagios")
-    assert nagios.returncode == 2 and nagios.stdout.startswith("CRITICAL natstui: NT-S01 ONE")
+    assert nagios.returncode == 2
+    assert nagios.stdout.startswith("CRITICAL natstui: NT-V01 server n3 server down")
     one = run("health", "--server", address, "--stream", "ONE1")
     assert one.returncode == 2 and "there is no stream" not in one.stdout
     consumer = run("stuck", "--server", address, "ONE1", "C")

@@ -99,6 +99,7 @@ def json_of(report: Report) -> str:
             "unknown": report.unknown,
             "silenced_count": report.silenced_count,
             "watched_s": None if report.watched_s is None else round(report.watched_s, 3),
+            "not_read": list(report.unread),
             "not_judged": [_not_judged_json(one) for one in report.not_judged],
             "findings": [finding_json(one) for one in report.findings],
         },

@@ -72,6 +72,8 @@ class Report:
     watched_s: float | None = None
     """For how long the server was watched; None where that is not known."""
     not_judged: tuple[NotJudged, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What could not be read of the servers and clients, and why: nothing is said of it."""
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""
@@ -109,8 +111,16 @@ def report_on(
     recorded, hidden_count = over is not None, len(taken) - len(found)
     return Report(
         verdict, found, *counts, state.now_at_us, problem, recorded, hidden_count, watched_s,
-        tuple(_not_judged(state, chosen, watched_s)),
+        tuple(_not_judged(state, chosen, watched_s)), tuple(_unread(state)),
     )  # fmt: skip
+
+
+def _unread(state: State) -> Iterator[str]:
+    """Yield what is not known of servers and clients, and why."""
+    if state.servers.newest is not None:
+        yield from (f"{one.what}: {one.reason}" for one in state.servers.newest.missing)
+    if state.clients is not None and state.clients.missing is not None:
+        yield f"closed connections: {state.clients.missing}"
 
 
 def names_count(state: State) -> tuple[int, int]:

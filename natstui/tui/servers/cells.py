@@ -9,6 +9,7 @@ from natstui.clean import clean_line
 from natstui.model.live.limits import is_near
 from natstui.model.servers.leaders import Leaders
 from natstui.model.servers.server import JetStreamHere, ServerRates, Servers, ServerSeen
+from natstui.model.servers.watch import KnownServer
 from natstui.model.servers.words import LEADER, meta_role
 from natstui.tui.frame.columns import ColumnSpec, Listed
 from natstui.tui.kit.table.rows import Cell
@@ -22,9 +23,20 @@ class ServerView(Listed[ServerSeen]):
     """Servers, by row."""
 
     def __init__(
-        self, seen: Servers | None, rates: Mapping[str, ServerRates], leaders: Leaders
+        self,
+        seen: Servers | None,
+        rates: Mapping[str, ServerRates],
+        leaders: Leaders,
+        down: Sequence[KnownServer] = (),
+        now_us: int = 0,
     ) -> None:
-        rows = () if seen is None else seen.rows
+        """`down` are servers that do not answer now: they are rows as well, with their age."""
+        answering = () if seen is None else seen.rows
+        self.down_s = {one.seen.name: (now_us - one.at_us) / 1e6 for one in down}
+        rows = (
+            *(one for one in answering if one.name not in self.down_s),
+            *(one.seen for one in down),
+        )
         texts = [" ".join(filter(None, (it.name, it.cluster, it.version))) for it in rows]
         super().__init__(rows, [(it.name, it.server_id) for it in rows], texts)
         self._seen, self._rates, self.leaders = seen, rates, leaders
@@ -32,15 +44,20 @@ class ServerView(Listed[ServerSeen]):
     def problem(self, row: int) -> bool:
         """Tell whether it was too slow for somebody, or a store is nearly full."""
         one = self.things[row]
+        if one.name in self.down_s:
+            return True
         return bool(one.slow_consumers_count) or _is_full(one.jetstream) or _is_busy(one)
 
     def rate(self, row: int) -> ServerRates | None:
         """Return what it got and sent a second; None before the second look."""
-        return self._rates.get(self.things[row].server_id)
+        one = self.things[row]
+        return None if one.name in self.down_s else self._rates.get(one.server_id)
 
     def role(self, row: int) -> tuple[str, str]:
         """Return what it is in the meta group, and the look of that."""
         one = self.things[row]
+        if one.name in self.down_s:
+            return f"down {duration_text(max(0.0, self.down_s[one.name]))}", "bad"
         role = meta_role(self._seen.meta_of(one) if self._seen is not None else None, one.name)
         if role.startswith("lag "):
             return role, ""
@@ -79,7 +96,8 @@ def _size(value: int | None, look: str = "") -> Cell:
 
 def _name(view: ServerView, row: int) -> Cell:
     """The server's name."""
-    return Cell(clean_line(view.things[row].name), "strong")
+    one = view.things[row]
+    return Cell(clean_line(one.name), "bad" if one.name in view.down_s else "strong")
 
 
 def _version(view: ServerView, row: int) -> Cell:
@@ -93,13 +111,14 @@ def _cluster(view: ServerView, row: int) -> Cell:
 
 
 def _meta(view: ServerView, row: int) -> Cell:
-    """Leader of the meta group, or how many entries it lags; what its leader lost is named."""
+    """Leader of the meta group, or how many entries it lags; or for how long it is down."""
     return Cell(*view.role(row))
 
 
 def _uptime(view: ServerView, row: int) -> Cell:
     """For how long it runs."""
-    return Cell(duration_text(view.things[row].uptime_s))
+    one = view.things[row]
+    return Cell(duration_text(None if one.name in view.down_s else one.uptime_s))
 
 
 def _cpu(view: ServerView, row: int) -> Cell:
@@ -237,7 +256,7 @@ _text: Callable[..., ColumnSpec[ServerView]] = partial(ColumnSpec, align="left",
 
 SERVER_COLUMNS: tuple[ColumnSpec[ServerView], ...] = (
     _text("name", "NAME", 10, 0, _name, _by(lambda one: one.name), flex=3),
-    _text("meta", "META", 7, 2, _meta, lambda view: [view.role(row)[0] for row in view.rows()]),
+    _text("meta", "META", 8, 2, _meta, lambda view: [view.role(row)[0] for row in view.rows()]),
     _text("version", "VERSION", 7, 5, _version, _by(lambda one: one.version), max_width=14),
     _text("cluster", "CLUSTER", 7, 8, _cluster, _by(lambda one: one.cluster), max_width=16),
     ColumnSpec("uptime", "UPTIME", 7, 4, _uptime, _by(lambda one: one.uptime_s)),

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
+from natstui.model.live.state import shown_at_us
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers
 from natstui.model.servers.leaders import Leaders, leaders_of
@@ -105,7 +106,9 @@ class ServerScreen(TableScreen):
 
     def view(self) -> ServerView:
         """Return the servers, as far as they are known."""
-        return ServerView(self._shown, self._rates, self._leaders)
+        state = self.state
+        down = () if self._shown is None else state.servers.down
+        return ServerView(self._shown, self._rates, self._leaders, down, shown_at_us(state))
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""

@@ -65,9 +65,9 @@ _ALL = tuple(map(seen, ("n1", "n2", "n3")))
 def test_a_server_that_does_not_answer_any_more_is_named_with_its_age_until_it_does() -> None:
     records = [read(1, *_ALL), at(1), read(3, *_ALL[:2]), at(4)]
     state = after(*records)
-    assert found(state) == {
-        "NT-V01 server n3": f"it answered at {moment_text(EPOCH_US + 1_000_000)} UTC for the last time"
-    }
+    moment = moment_text(EPOCH_US + 1_000_000)
+    text = f"it answered at {moment} UTC for the last time"
+    assert found(state) == {"NT-V01 server n3": text}
     (down,) = state.servers.down
     assert down.seen.name == "n3" and down.down_since_us == EPOCH_US + 1_000_000
     assert found(after(*records, read(9, *_ALL), at(9))) == {}

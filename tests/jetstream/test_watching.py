@@ -1,0 +1,108 @@
+"""A server that dies is an event and a finding with its name within seconds, unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from natstui.config import Connection, Secret
+from natstui.engine.live import beside_polling, polling
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.clients.watch import ClientsRead
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.live.state import State
+from natstui.model.records.record import Advisory, Record
+
+_WITHIN_S = 5.0
+
+
+class _Watched:
+    """A sink that folds and judges, and notes when each record came."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.events: list[tuple[float, Advisory]] = []
+        self._changed = asyncio.Event()
+
+    def add(self, record: Record) -> None:
+        self.state = judged_after(self.state, record)
+        if isinstance(record, Advisory) and record.type.startswith("server_"):
+            self.events.append((time.monotonic(), record))
+        self._changed.set()
+
+    async def until(self, holds: Callable[[State], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not holds(self.state):
+                self._changed.clear()
+                await self._changed.wait()
+
+
+def _is_down(name: str) -> Callable[[State], bool]:
+    """Return a test of whether a server is told to be down."""
+    return lambda state: any(
+        one.kind.code == "NT-V01" and one.entity.text == f"server {name}"
+        for one in state.findings.open()
+    )
+
+
+@asynccontextmanager
+async def _watching(connection: Connection, sink: _Watched) -> AsyncIterator[None]:
+    client = await connect(connection, on_link=sink.add)
+    control = PollControl(1.0)
+    works = [polling(client, control, sink, None), *beside_polling(client, sink)]
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await client.close()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("is_system", [True, False], ids=["system account", "own account"])
+async def test_a_killed_server_is_told_by_its_name(nats_cluster: Cluster, is_system: bool) -> None:
+    url = nats_cluster.node("n1").url
+    system = Connection(servers=(url,), user="sys", password=Secret("sys"))
+    connection = Connection(
+        servers=(url,), user="app", password=Secret("app"), system=system if is_system else None
+    )
+    sink = _Watched()
+    async with _watching(connection, sink):
+        await sink.until(lambda state: len(state.servers.known) == 3)
+        source = sink.state.servers.newest
+        assert source is not None and source.source == ("system" if is_system else "account")
+        killed_s = time.monotonic()
+        nats_cluster.node("n3").kill()
+        await sink.until(_is_down("n3"))
+        assert time.monotonic() - killed_s < _WITHIN_S
+        await sink.until(lambda _state: bool(sink.events))
+        ((_, event),) = sink.events
+        assert (event.type, event.text) == ("server_down", "server n3 does not answer")
+        assert [one.seen.name for one in sink.state.servers.down] == ["n3"]
+        nats_cluster.node("n3").start()
+        await sink.until(lambda state: not _is_down("n3")(state))
+        assert [event.type for _, event in sink.events] == ["server_down", "server_restarted"]
+
+
+@pytest.mark.server
+async def test_a_lone_server_and_its_clients_are_read_without_the_system_account(
+    nats_server: Broker,
+) -> None:
+    sink = _Watched()
+    async with _watching(Connection(servers=(nats_server.url,)), sink):
+        await sink.until(lambda state: bool(state.servers.known) and state.clients is not None)
+        clients = sink.state.clients
+        assert isinstance(clients, ClientsRead) and clients.connections_count >= 1
+        # Servers do not tell closed connections of the default account.
+        newest = sink.state.servers.newest
+        assert newest is not None and len(newest.rows) == 1 and newest.missing
+        assert not sink.events

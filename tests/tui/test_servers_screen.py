@@ -177,7 +177,8 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
             # It has another id now: nobody waits for the one before, and none is missed.
             await viewer.until(
                 lambda one=name: (
-                    not viewer.rows()[one]["meta"].startswith("down")
+                    one in viewer.rows()
+                    and not viewer.rows()[one]["meta"].startswith("down")
                     and "no answer" not in viewer.words
                 ),
                 name,

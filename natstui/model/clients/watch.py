@@ -18,7 +18,7 @@ class ClientCount:
     """A client, or all that bear the same name, and how often something was found of it."""
 
     client: str
-    count: int
+    times_count: int
 
 
 @dataclass(frozen=True, slots=True)

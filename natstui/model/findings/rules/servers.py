@@ -194,15 +194,15 @@ def _clients(state: State) -> Iterator[Condition]:
     if clients is None:
         return
     for one in clients.subscribed:
-        if one.count >= CLIENT_SUBSCRIPTIONS:
-            text = f"{one.count:,} subscriptions on one connection"
+        if one.times_count >= CLIENT_SUBSCRIPTIONS:
+            text = f"{one.times_count:,} subscriptions on one connection"
             yield Entity(part=f"client {one.client}"), kinds.V_SUBSCRIPTIONS, Seen(text)
     for one in clients.closed:
-        if one.count >= CLIENT_CLOSES:
-            text = f"{counted(one.count, 'connection')} closed within a minute"
+        if one.times_count >= CLIENT_CLOSES:
+            text = f"{counted(one.times_count, 'connection')} closed within a minute"
             yield Entity(part=f"client {one.client}"), kinds.V_FLAPPING, Seen(text)
     for one in clients.slow:
-        text = f"{counted(one.count, 'connection')} closed within a minute"
+        text = f"{counted(one.times_count, 'connection')} closed within a minute"
         yield Entity(part=f"client {one.client}"), kinds.V_SLOW, Seen(text)
 
 

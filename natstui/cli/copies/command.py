@@ -199,11 +199,12 @@ class _Task:
         known_s = await remembering_s(target, copy_)
         age_s = state.age_s
         if age_s > known_s:
-            _refuse_doubt()
+            _refuse_doubt(state)
 
 
-def _refuse_doubt() -> NoReturn:
+def _refuse_doubt(state: State) -> NoReturn:
     raise UsageError(
-        "it was killed in the middle, and the target does not know the ids of what was on its way "
-        "any more: up to a second of messages may be stored twice; --accept-duplicates goes on"
+        "the copy was killed, and the target does not know the ids of what was in flight any "
+        f"more: messages after sequence {state.done_seq:,} that it had sent may be stored twice; "
+        "--accept-duplicates goes on"
     )

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,41 @@ from natstui.errors import SessionError
 from natstui.files import write_complete
 from natstui.paths import private_folder
 
-MOST_REFUSED = 100_000
-"""Sequences that are kept to send them again."""
+MOST_RANGES = 100_000
+"""Ranges of refused sequences that are kept to send them again; a copy with more stops."""
+
+Ranges = list[list[int]]
+"""First and last sequence of each, ascending: as long as a list of sequences is short."""
+
+
+def add_seq(ranges: Ranges, seq: int) -> None:
+    """Add a sequence to ranges: to the last one where it follows that."""
+    if ranges and seq == ranges[-1][1] + 1:
+        ranges[-1][1] = seq
+    elif not ranges or not ranges[-1][0] <= seq <= ranges[-1][1]:
+        ranges.append([seq, seq])
+
+
+def merged_ranges(*several: Ranges) -> Ranges:
+    """Return the sequences of several ranges as few ranges, ascending."""
+    merged: Ranges = []
+    for first, last in sorted(pair for ranges in several for pair in ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], last)
+        else:
+            merged.append([first, last])
+    return merged
+
+
+def ranges_from(ranges: Ranges, seq: int) -> Ranges:
+    """Return what is in ranges from a sequence on."""
+    return [[max(first, seq), last] for first, last in ranges if last >= seq]
+
+
+def seqs_of(ranges: Ranges) -> Iterator[int]:
+    """Yield the sequences in ranges."""
+    for first, last in ranges:
+        yield from range(first, last + 1)
 
 
 @dataclass(slots=True)
@@ -43,7 +77,11 @@ class Account:
     """Sent without the header that would have removed other messages."""
     refusals: Counter[str] = field(default_factory=Counter)
     """Reason → messages."""
-    refused_seqs: list[int] = field(default_factory=list)
+    refused_ranges: Ranges = field(default_factory=list)
+    is_overfull: bool = False
+    """Whether more was refused than can be kept to send it again."""
+    target_created_at_us: dict[str, int] = field(default_factory=dict)
+    """When each stream was created that stored messages of the copy."""
     first_seq: int | None = None
     last_seq: int = 0
     """Of what was read."""
@@ -55,8 +93,14 @@ class Account:
         """Count a message that the target does not take."""
         self.refused_msgs += 1
         self.refusals[reason] += 1
-        if len(self.refused_seqs) < MOST_REFUSED:
-            self.refused_seqs.append(seq)
+        add_seq(self.refused_ranges, seq)
+        if len(self.refused_ranges) > MOST_RANGES:
+            self.refused_ranges = merged_ranges(self.refused_ranges)
+            self.is_overfull = len(self.refused_ranges) > MOST_RANGES
+
+
+_FORMAT = 2
+"""Changes what a copy is found under: what an older natstui kept is not continued."""
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -64,7 +108,9 @@ class State(msgspec.Struct, kw_only=True):
 
     end_seq: int
     done_seq: int = 0
-    refused_seqs: list[int] = []
+    refused_ranges: Ranges = []
+    source_created_at_us: int = 0
+    target_created_at_us: dict[str, int] = {}
     saved_at_us: int = 0
     is_settled: bool = True
     """Whether nothing was on its way when this was written."""
@@ -79,7 +125,7 @@ class StateFile:
     """Keeps where a copy is; the same copy finds it again."""
 
     def __init__(self, of: dict[str, Any]) -> None:
-        text = json.dumps(of, sort_keys=True).encode()
+        text = json.dumps({**of, "format": _FORMAT}, sort_keys=True).encode()
         name = f"{hashlib.sha256(text).hexdigest()[:24]}.json"
         self.path: Path = platformdirs.user_state_path("natstui") / "copies" / name
 

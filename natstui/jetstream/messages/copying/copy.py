@@ -7,20 +7,29 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from natstui.errors import UsageError
+from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
-from natstui.jetstream.messages.copying.account import Account, State, StateFile
+from natstui.jetstream.messages.copying.account import (
+    MOST_RANGES,
+    Account,
+    Ranges,
+    State,
+    StateFile,
+    merged_ranges,
+    ranges_from,
+    seqs_of,
+)
 from natstui.jetstream.messages.copying.message_file import MessageFile, lines_of
 from natstui.jetstream.messages.copying.selection import Selection, messages
-from natstui.jetstream.messages.copying.window import Outgoing, Window
+from natstui.jetstream.messages.copying.window import Outgoing, Window, created_at
 from natstui.jetstream.messages.reading import Read
 from natstui.model.assets.subjects import mapped, mapping_problem, overlap
 
@@ -83,6 +92,16 @@ def _of_server(subject: str) -> bool:
     return any(overlap(one, subject) for one in _SERVERS)
 
 
+class SeqRanges:
+    """Sequences that are known, as ranges: of millions, only the ranges are in memory."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
+
+    def __iter__(self) -> Iterator[int]:
+        return seqs_of(self._ranges)
+
+
 @dataclass
 class Copy:
     """One copy: where from, where to, how fast, and how far it is."""
@@ -98,15 +117,31 @@ class Copy:
     account: Account = field(default_factory=Account)
     on_progress: Callable[[Account, str], None] = lambda _account, _waits: None
     _saved_s: float = 0.0
-    _again: set[int] = field(default_factory=set)
-    """Of those refused before, the ones that were not tried again yet."""
-
-    def __post_init__(self) -> None:
-        self._again = set(self.state.refused_seqs if self.state else ())
+    first_open_seq: Callable[[], int | None] = lambda: None
+    """Returns the first message that was sent and whose fate is open."""
+    _sent_seq: int = 0
+    """The last message that was sent."""
 
     def sent(self, one: Read) -> None:
         """Note that a message was sent."""
-        self._again.discard(one.stream_seq)
+        self._sent_seq = one.stream_seq
+
+    @property
+    def _untried(self) -> Ranges:
+        """What was refused before and is not known to be stored now."""
+        if self.state is None:
+            return []
+        open_seq = self.first_open_seq()
+        from_seq = self._sent_seq + 1 if open_seq is None else open_seq
+        return ranges_from(self.state.refused_ranges, from_seq)
+
+    def check_source(self) -> None:
+        """Raise UsageError when the stream is not the one that a stopped copy has read."""
+        created_at_us = self.selection.created_at_us if self.selection else 0
+        if self.state is not None and self.state.source_created_at_us != created_at_us:
+            raise UsageError(
+                f"{self.name} was deleted and created again since: copy again without --resume"
+            )
 
     @property
     def end_seq(self) -> int:
@@ -130,8 +165,8 @@ class Copy:
                     yield line
             return
         parts = [(self.selection, after_seq)]
-        if self.state and self.state.refused_seqs:
-            again = replace(self.selection, seqs=tuple(self.state.refused_seqs))
+        if self.state and self.state.refused_ranges:
+            again = replace(self.selection, seqs=SeqRanges(self.state.refused_ranges))
             parts.insert(0, (again, 0))
         made = f"{self.selection.wanted.stream} {self.selection.created_at_us}"
         for selection, after in parts:
@@ -166,11 +201,14 @@ class Copy:
             return
         self._saved_s = now_s
         before = self.state.done_seq if self.state else 0
+        known = self.state.target_created_at_us if self.state else {}
         account = self.account
         self.file.write(
             State(
                 end_seq=self.end_seq, done_seq=max(before, account.done_seq),
-                refused_seqs=sorted({*account.refused_seqs, *self._again}), is_settled=settled,
+                refused_ranges=merged_ranges(account.refused_ranges, self._untried),
+                source_created_at_us=self.selection.created_at_us if self.selection else 0,
+                target_created_at_us=known | account.target_created_at_us, is_settled=settled,
             )
         )  # fmt: skip
 
@@ -199,11 +237,14 @@ async def send_copy(
         "maps": [f"{one} → {other}" for one, other in copy.target.maps],
     }  # fmt: skip
     account = copy.account
+    copy.check_source()
+    await _check_targets(writer.client, copy)
 
     async def work() -> None:
         async with Window(
             writer.client, account, lambda text: copy.on_progress(account, text)
         ) as w:
+            copy.first_open_seq = lambda: w.first_waiting_seq
             try:
                 await _until_stopped(copy, _send(source, copy, w), stop)
                 async with asyncio.timeout(_DRAIN_S if account.is_stopped else None):
@@ -221,6 +262,17 @@ async def send_copy(
         lambda _: {"sent_count": account.acknowledged_msgs, "read_count": account.read_msgs,
                    "refused_count": account.refused_msgs},
     )  # fmt: skip
+
+
+async def _check_targets(client: Client, copy: Copy) -> None:
+    """Raise UsageError when a stream that stored messages of a stopped copy is another one now."""
+    known = copy.state.target_created_at_us if copy.state else {}
+    for stream, created_at_us in known.items():
+        if await created_at(client, stream) != created_at_us:
+            raise UsageError(
+                f"target stream {stream} was deleted or created again since, and what was copied "
+                "with it: copy again without --resume"
+            )
 
 
 async def _until_stopped(copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
@@ -253,6 +305,11 @@ async def _send(source: Client, copy: Copy, window: Window) -> None:
                 account.refuse(one[0].stream_seq, out)
                 continue
             await window.send(out)
+            if account.is_overfull:
+                raise RequestFailed(
+                    f"more than {MOST_RANGES:,} separate messages were refused: the copy stops "
+                    "here, so that none is forgotten; --resume goes on with them"
+                )
             copy.save()
             copy.on_progress(account, "")
 
@@ -282,6 +339,7 @@ class _Clock:
 
 async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event) -> None:
     """Copy messages into a file; raises UsageError and what reading raises."""
+    copy.check_source()
     with MessageFile(path, copy.account) as file:
         file.begin(copy.state.done_seq if copy.state else 0)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal
 
 from natstui.errors import (
@@ -63,8 +64,8 @@ class Selection:
     end_seq: int
     """The last one; what is stored meanwhile is not copied."""
     subjects: tuple[str, ...]
-    seqs: tuple[int, ...] | None
-    """None: all of the range."""
+    seqs: Iterable[int] | None
+    """Ascending; None: all of the range."""
     is_limits: bool
     """Whether a consumer may read it: of other streams it could remove messages."""
     remark: str = ""
@@ -131,7 +132,7 @@ async def messages(
     Reading goes on when the server was away. Raises RequestFailed.
     """
     if selection.seqs is not None:
-        source = _each(client, selection, [one for one in selection.seqs if one > after_seq])
+        source = _each(client, selection, (seq for seq in selection.seqs if seq > after_seq))
     elif selection.is_limits:
         source = _read(client, selection, after_seq, headers_only=headers_only)
     else:
@@ -204,10 +205,9 @@ async def _got(
 
 
 async def _each(
-    client: Client, selection: Selection, seqs: Sequence[int]
+    client: Client, selection: Selection, seqs: Iterator[int]
 ) -> AsyncGenerator[Read | int, None]:
-    for start in range(0, len(seqs), _AT_ONCE):
-        some = seqs[start : start + _AT_ONCE]
+    while some := tuple(islice(seqs, _AT_ONCE)):
         for seq, one in zip(
             some,
             await asyncio.gather(*(_get(client, selection.wanted.stream, seq) for seq in some)),

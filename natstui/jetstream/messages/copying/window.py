@@ -17,6 +17,7 @@ from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.errors import (
     NatstuiError,
+    NotFound,
     OutcomeUnknown,
     PermissionDenied,
     RequestFailed,
@@ -25,6 +26,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account
 from natstui.units import counted, duration_text
 
@@ -69,6 +71,21 @@ class Outgoing:
     sent_s: float = 0.0
 
 
+async def created_at(client: Client, stream: str) -> int | None:
+    """Return when a stream was created, in UTC µs; None when there is none."""
+    try:
+        return time_us(json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"])
+    except NotFound:
+        return None
+
+
+def _header_bytes(headers: tuple[tuple[str, str], ...]) -> int:
+    """Return how long headers are as they are sent: version, `name: value` lines, an empty one."""
+    if not headers:
+        return 0
+    return 12 + sum(len(f"{name}: {text}\r\n".encode()) for name, text in headers)
+
+
 class Window:
     """So many messages at most wait for an acknowledgement; use it with `async with`."""
 
@@ -85,6 +102,8 @@ class Window:
         self._reconnects_count = client.nc.stats["reconnects"]
         self._subscription: Subscription | None = None
         self._inbox = client.nc.new_inbox()
+        self._is_unanswered = False
+        """Whether nobody was there to store a message."""
         self._remembering_s: dict[str, float] = {}
         """Stream → for how long it knows an id again."""
 
@@ -110,6 +129,17 @@ class Window:
         The first one is answered before: what is wrong with all of them is raised then. Raises
         OutcomeUnknown when it cannot be sent again safely.
         """
+        await self._catch_up()
+        size_bytes = len(one.payload) + _header_bytes(one.headers)
+        if size_bytes > (most_bytes := self._client.nc.max_payload):
+            # The server would close the connection, each time that it is sent.
+            self._account.read_msgs += 1
+            self._account.last_seq = one.seq
+            self._account.first_seq = self._account.first_seq or one.seq
+            what = f"message {one.seq} has {size_bytes:,} bytes with its headers"
+            self._account.refuse(one.seq, f"{what}, and the server takes {most_bytes:,}")
+            self._account.done_seq = self._settled_seq
+            return
         while len(self._waiting) >= MOST_MSGS or self._bytes + len(one.payload) > MOST_BYTES:
             if not self._waiting:
                 break
@@ -128,10 +158,32 @@ class Window:
         else:
             await self._publish(word, one)
 
+    async def _catch_up(self) -> None:
+        """Send what is open again, in its order, before anything new is sent."""
+        # At once, so that a stream that is created again meanwhile is noticed.
+        await self._learn()
+        nc = self._client.nc
+        while first := next(iter(self._waiting.values()), None):
+            is_late = time.monotonic() - first.sent_s > _LATE_S
+            is_other = nc.stats["reconnects"] != self._reconnects_count
+            if nc.is_connected and not is_other and not is_late:
+                return
+            await self._progress()
+
     async def drain(self) -> None:
-        """Wait until every message is answered; raises OutcomeUnknown."""
+        """Wait until every message is answered; raises OutcomeUnknown and RequestFailed.
+
+        A stream that was created again meanwhile has lost what it stored before.
+        """
         while self._waiting:
             await self._progress()
+        await self._learn()
+        for stream, created_at_us in self._account.target_created_at_us.items():
+            if await created_at(self._client, stream) != created_at_us:
+                raise RequestFailed(
+                    f"target stream {stream} was deleted while messages were copied to it: what "
+                    "it stored before is gone"
+                )
 
     def give_up(self) -> None:
         """Count what is still on its way as unknown."""
@@ -181,6 +233,7 @@ class Window:
         if (one := self._waiting.get(word)) is None:
             return  # the second answer to what was sent twice
         if not msg.data:
+            self._is_unanswered = True
             one.sent_s = time.monotonic() - _LATE_S + _AGAIN_S  # nobody was there: ask soon again
             return
         try:
@@ -218,13 +271,20 @@ class Window:
 
     def _done(self, word: str) -> None:
         self._forget(word)
-        first = self.first_waiting_seq
-        self._account.done_seq = self._account.last_seq if first is None else first - 1
+        self._account.done_seq = self._settled_seq
         self._settled.set()
+
+    @property
+    def _settled_seq(self) -> int:
+        first = self.first_waiting_seq
+        return self._account.last_seq if first is None else first - 1
 
     async def _progress(self) -> None:
         """Wait for answers; send again what a lost connection or a silent server leaves open."""
         await self._learn()
+        if self._is_unanswered and self._client.nc.is_connected:
+            self._is_unanswered = False
+            await self._check_stored()
         self._settled.clear()
         try:
             async with asyncio.timeout(_LOOK_S):
@@ -253,8 +313,25 @@ class Window:
                 reply = await self._client.request(f"STREAM.INFO.{stream}")
             except NatstuiError:
                 continue  # asked again
-            window_ns = json.loads(reply)["config"].get("duplicate_window") or 0
+            info = json.loads(reply)
+            window_ns = info["config"].get("duplicate_window") or 0
             self._remembering_s[stream] = window_ns / 1e9
+            self._account.target_created_at_us.setdefault(stream, time_us(info["created"]))
+
+    async def _check_stored(self) -> None:
+        """Raise RequestFailed when no stream stores what waits, not even without leader."""
+        first = next(iter(self._waiting.values()), None)
+        if first is None:
+            return
+        try:
+            reply = await self._client.request("STREAM.NAMES", {"subject": first.subject})
+        except (RequestTimedOut, ServerGone):
+            return
+        if not json.loads(reply).get("streams"):
+            raise RequestFailed(
+                f'no stream stores "{first.subject}" any more: the target was deleted', code=503
+            )
+        self._on_wait(f'the stream of "{first.subject}" has no leader')
 
     def _check_safe(self, waiting: list[Outgoing]) -> None:
         """Raise OutcomeUnknown when a stream may not know the ids of all of them any more."""

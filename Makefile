@@ -28,7 +28,7 @@ contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 test:
-	$(PYTEST) -n 4 --ignore=tests/fuzz $(PYTEST_FLAGS)
+	$(PYTEST) -n 4 --ignore=tests/fuzz -m 'not faults' $(PYTEST_FLAGS)
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \
@@ -53,6 +53,7 @@ servers:
 faults:
 	$(PYTHON) -m tests.faults --spark
 	$(PYTHON) -m tests.jetstream.cluster_matrix
+	$(PYTEST) -n 2 -m faults
 
 soak:
 	$(PYTHON) -m benchmarks.soak
@@ -66,7 +67,7 @@ stable:
 # Lines and branches of natstui that the tests reach, in every process that they start.
 coverage:
 	$(PYTHON) -m coverage erase
-	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz
+	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz -m 'not faults'
 	$(PYTHON) -m coverage combine -q
 	$(PYTHON) -m coverage report --skip-covered --sort=cover
 

@@ -13,14 +13,8 @@ PARTITIONS_COUNT = 4
 """Parts a sort is cut into; more of them need less memory at a time."""
 ROWS_COUNT = 200
 """Rows of each table in a result."""
-SMALL_BYTES = 16 * 1024 * 1024
+SMALL_BYTES = 32 * 1024 * 1024
 """Up to so much recorded text, Spark starts and plans for little."""
-LITTLE_SAMPLES_COUNT = 150_000
-"""Up to so many samples, each table is one piece."""
-HELD_SAMPLES_COUNT = 35_000
-"""Up to so many samples, the driver holds every table: a few hundred MB."""
-SHORT_SAMPLES_COUNT = 10_000_000
-"""Up to so many samples, the tables of answers are short: what is made of them alone is little."""
 USUAL_LEVEL = 3
 """The levels of load below hold the seconds in which a run began and ended."""
 LEAST_RISE_RATIO = 1.5

@@ -3,17 +3,14 @@
     spark-submit --py-files natstui.zip natstui/analysis/job.py SESSION… --out DIR
 
 With `--pipe` it writes lines of JSON to stdout, `progress` … then one `result` or `failed`, and
-ends when its stdin ends. What Spark prints goes to the log. With `--wait` it starts Spark first
-and is told the session by a line on stdin; it ends without a word where another run had better
-do it. While sessions, options and code are those of the last run into the same folder, its result
-is told again and Spark is not started.
+ends when its stdin ends. What Spark prints goes to the log. While sessions, options and code are
+those of the last run into the same folder, its result is told again and Spark is not started.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import queue
 import sys
 import tempfile
 from pathlib import Path
@@ -37,20 +34,15 @@ _FOR_SPARK = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run; return the exit code."""
-    parser = _parser()
-    words = parser.parse_args(arguments)
-    if bool(words.sessions) is words.wait:
-        parser.error("name a session, or --wait for one")
-    told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    words = _parser().parse_args(arguments)
     if words.remote == FROM_ENVIRONMENT:
         # Taken out: nothing that this process starts needs it.
         words.remote = os.environ.pop(REMOTE_VARIABLE, None)
     with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
         log = Path(words.log or f"{scratch}/spark.log")
-        send = open_pipe(log, told.put) if words.pipe else send_text
+        send = open_pipe(log) if words.pipe else send_text
         try:
-            if words.sessions or _is_told(words, Path(scratch), told):
-                send({"kind": "result", **_result(words, Path(scratch), send)})
+            send({"kind": "result", **_result(words, Path(scratch), send)})
         except NatstuiError as error:
             send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
             return error.exit_code
@@ -58,15 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
             send({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
             return CANCELLED
     return 0
-
-
-def _is_told(words: argparse.Namespace, scratch: Path, told: queue.SimpleQueue[bytes]) -> bool:
-    """Start Spark and wait for what to analyse; return whether it is for this run."""
-    from natstui.analysis.waiting import session_asked_for
-
-    session = session_asked_for(words, scratch, told)
-    words.sessions = [] if session is None else [session]
-    return session is not None
 
 
 def _result(words: argparse.Namespace, scratch: Path, send: Send) -> dict[str, Any]:
@@ -84,8 +67,7 @@ def _result(words: argparse.Namespace, scratch: Path, send: Send) -> dict[str, A
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
     add = parser.add_argument
-    add("sessions", nargs="*", metavar="SESSION", help="folder, glob or URL of a session")
-    add("--wait", action="store_true", help="start Spark, and take the session from stdin")
+    add("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
     add("--out", required=True, help="folder or URL of the tables")
     add("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
     add("--remote", help="Spark Connect server, sc://host:port")

@@ -13,18 +13,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from natstui.analysis.amount import recorded_bytes, recorded_samples_count
+from natstui.analysis.amount import recorded_bytes
 from natstui.analysis.conf import check_place, read_conf
-from natstui.analysis.defaults import (
-    HELD_SAMPLES_COUNT,
-    LITTLE_SAMPLES_COUNT,
-    MASTER,
-    SHORT_SAMPLES_COUNT,
-    SMALL_BYTES,
-    Thresholds,
-)
+from natstui.analysis.defaults import MASTER, Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
-from natstui.analysis.folders import check_remote, is_url, locked
+from natstui.analysis.folders import check_remote, locked
 from natstui.analysis.gold.answers import TABLES
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.known import forget_result, keep_result
@@ -34,11 +27,9 @@ from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.spark.failures import explain, is_gone, not_started
-from natstui.analysis.spark.little import is_little
 from natstui.analysis.spark.session import (
     SparkSettings,
     open_session,
-    session_for_little,
     submitted_session,
 )
 from natstui.analysis.spark.store import Store
@@ -70,10 +61,7 @@ def run(
                 end_starting()
                 raise
             forget_result(out)
-            little = spark
-            if settings.short and not settings.little:
-                little = session_for_little(spark, settings)
-            found = _analysed(spark, little, words, sessions, _Output(out, alone), progress)
+            found = _analysed(spark, words, sessions, _Output(out, alone), progress)
             if state is not None:
                 keep_result(out, state, found)
             return found
@@ -91,12 +79,7 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.memory,
         words.partitions,
         words.ui,
-        here=_runs_here(words) and not any(map(is_url, (words.out, *sessions))),
-        small=is_small(words, sessions),
-        little=is_little_here(words, sessions),
-        short=is_little_here(words, sessions, SHORT_SAMPLES_COUNT),
-        held=is_little_here(words, sessions, HELD_SAMPLES_COUNT),
-        alone=words.pipe,
+        recorded_bytes(sessions) if _runs_here(words) else None,
         conf=read_conf(words.conf, words.packages, words.jars),
     )
 
@@ -104,22 +87,6 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
 def is_submitted(words: argparse.Namespace) -> bool:
     """Tell whether spark-submit has started this program."""
     return "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
-
-
-def is_small(words: argparse.Namespace, sessions: list[str]) -> bool:
-    """Tell whether there is so little to read here that to start and to plan is most of a run."""
-    size_bytes = recorded_bytes(sessions) if _runs_here(words) else None
-    return size_bytes is not None and (
-        size_bytes <= SMALL_BYTES or is_little_here(words, sessions)
-    )
-
-
-def is_little_here(
-    words: argparse.Namespace, sessions: list[str], most_count: int = LITTLE_SAMPLES_COUNT
-) -> bool:
-    """Tell whether there are so few samples to read here that each table can be one piece."""
-    count = recorded_samples_count(sessions) if _runs_here(words) else None
-    return count is not None and count <= most_count
 
 
 def _runs_here(words: argparse.Namespace) -> bool:
@@ -138,15 +105,13 @@ class _Output:
 
 def _analysed(
     spark: SparkSession,
-    little: SparkSession,
     words: argparse.Namespace,
     sessions: list[str],
     output: _Output,
     progress: Progress,
 ) -> dict[str, Any]:
     cancel = Cancel(spark)
-    # Where there is little, a step has a task or two: to ask for them takes longer than they do.
-    progress.watch(spark, cancel.check, tasks=not is_little(spark))
+    progress.watch(spark, cancel.check)
     tries_count = 0
     try:
         while True:
@@ -154,9 +119,7 @@ def _analysed(
             try:
                 if output.alone:
                     store.tidy()
-                return analyse(
-                    spark, store, sessions, _thresholds(words), progress, words.rows, little
-                )
+                return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
             except (PySparkException, Py4JError) as error:
                 cancel.check()
                 tries_count += 1
@@ -180,12 +143,8 @@ def analyse(
     thresholds: Thresholds,
     progress: Progress,
     rows_count: int,
-    little: SparkSession | None = None,
 ) -> dict[str, Any]:
-    """Bring silver up to date, compute gold, put it in place, and return its first rows.
-
-    `little` is a session for what is made of short tables alone.
-    """
+    """Bring silver up to date, compute gold, put it in place, and return its first rows."""
     sources = find_sources(spark, patterns)
     names = [source.session for source in sources]
     store.servers = {source.session: source.server for source in sources}
@@ -195,13 +154,10 @@ def analyse(
     read_count = silver.build_silver(spark, store, sources, progress.step)
     mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
     kept = not read_count and store.keep_gold(TABLES, mark)
-    short = store
     if not kept:
-        if little not in (None, spark):
-            short = store.seen_by(little)
-        build_gold(store, short, names, thresholds, progress.step)
+        build_gold(store, names, thresholds, progress.step)
     progress.step("collecting the results")
-    collected = result.collect(short, rows_count)
+    collected = result.collect(store, rows_count)
     if not kept:
         store.publish(TABLES, mark)
     return {

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 Send = Callable[[dict[str, Any]], None]
 
 
-def open_pipe(log: Path, told: Callable[[bytes], None]) -> Send:
-    """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends.
-
-    `told` gets each line of stdin, from a thread.
-    """
+def open_pipe(log: Path) -> Send:
+    """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends."""
     ours = text_file(os.dup(1), "utf-8", "strict")
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 1)
@@ -34,7 +31,7 @@ def open_pipe(log: Path, told: Callable[[bytes], None]) -> Send:
     # The JVM would inherit our stdin and read from it.
     os.dup2(null, 0)
     os.close(null)
-    threading.Thread(target=_interrupt_after, args=(stdin, told), daemon=True).start()
+    threading.Thread(target=_interrupt_after, args=(stdin,), daemon=True).start()
     lock = threading.Lock()
 
     def send(line: dict[str, Any]) -> None:
@@ -52,10 +49,9 @@ def _write(ours: TextIO, line: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _interrupt_after(stdin: int, told: Callable[[bytes], None]) -> None:
+def _interrupt_after(stdin: int) -> None:
     with os.fdopen(stdin, "rb") as lines:
-        for line in lines:
-            told(line)
+        lines.read()
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -96,14 +92,14 @@ class Progress:
         self._text = "waiting for another analysis that writes the same tables"
         self._send_progress(0, 0)
 
-    def watch(self, spark: SparkSession, check: Callable[[], None], *, tasks: bool) -> None:
-        """Follow Spark's own count of `tasks` from a thread; a Connect server has none.
+    def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
+        """Follow Spark's own count of tasks from a thread; a Connect server has none.
 
         `check` is called before each step and raises when the run was cancelled.
         """
         self._check = check
         context = getattr(spark, "_jsc", None) and spark.sparkContext
-        if context and tasks:
+        if context:
             tracker = context.statusTracker()
             threading.Thread(target=self._follow, args=(tracker,), daemon=True).start()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -17,7 +18,6 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 UNITS = {
@@ -72,10 +72,6 @@ class Column:
         return self.name.removesuffix("_us") if self.unit == UNITS["_at_us"] else ""
 
 
-_CONTRACT = "_natstui_contract"
-"""Attribute of rows that are as a table wants them: to make them so again is half a query."""
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table of the silver or gold layer."""
@@ -88,47 +84,21 @@ class Table:
 
     def contract(self, rows: DataFrame) -> DataFrame:
         """Return exactly the columns of this table, in order, typed and commented."""
-        if rows.__dict__.get(_CONTRACT) is self:
-            return rows
-        types = {field.name: field.dataType for field in rows.schema}
-        wanted = self._schema()
-        # What has its type already is not asked for by name: each name is a call into the JVM.
-        cast = {
-            f.name: F.col(f.name).cast(f.dataType) for f in wanted if types[f.name] != f.dataType
-        }
-        found = (rows.withColumns(cast) if cast else rows).to(wanted)
-        found.__dict__[_CONTRACT] = self
-        return found
+        cast = (F.col(c.name).cast(_TYPES[c.type]).alias(c.name) for c in self.columns)
+        return rows.select(*cast).to(self.schema())
 
-    def without_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the table without any rows, in a session that has a JVM here."""
-        schema = spark._jsparkSession.parseDataType(self._schema().json())
-        found = DataFrame(spark._jsparkSession.createDataFrame([], schema), spark)
-        found.__dict__[_CONTRACT] = self
-        return found
+    def no_rows(self, spark: SparkSession) -> DataFrame:
+        """Return the table without any rows: Spark leaves out whatever is made of it alone."""
+        nothing = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in self.columns)
+        return spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Return the rows as they are written: beside each moment in µs, one that Spark knows."""
         moments = (F.timestamp_micros(c.name).alias(c.moment) for c in self.columns if c.moment)
         return self.contract(rows).select("*", *moments)
 
-    def stored_columns(self) -> list[tuple[str, str]]:
-        """Return name and type of each column as it is written."""
-        moments = [(c.moment, "timestamp") for c in self.columns if c.moment]
-        return [(c.name, c.type) for c in self.columns] + moments
-
-    def stored_row(self, row: Sequence[Any]) -> list[Any]:
-        """Return a row of this table as it is written."""
-        pairs = zip(self.columns, row, strict=True)
-        return [*row, *(value for column, value in pairs if column.moment)]
-
-    def stored_schema(self) -> str:
-        """Return the columns as they are written, in the words of Spark."""
-        moments = [StructField(c.moment, TimestampType()) for c in self.columns if c.moment]
-        text: str = StructType([*self._schema(), *moments]).json()
-        return text
-
-    def _schema(self) -> StructType:
+    def schema(self) -> StructType:
+        """Return the columns as a type of Spark, each with its meaning."""
         return StructType(
             [
                 StructField(c.name, _TYPES[c.type], True, {"comment": _comment(c)})
@@ -148,6 +118,17 @@ def columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
 
 def _comment(column: Column) -> str:
     return f"{column.meaning} [{column.unit}]" if column.unit else column.meaning
+
+
+def looked_up(
+    key: ColumnOfSpark, known: Mapping[str, str | int], type_text: str = "string"
+) -> ColumnOfSpark:
+    """Return what is known of a key; null for one that is not known.
+
+    As one text: a call into the JVM for each of some hundred words takes longer than the query.
+    """
+    text = json.dumps(dict(known))
+    return F.from_json(F.lit(text), f"map<string,{type_text}>")[key]
 
 
 DAY, SERVER = "day", "server"

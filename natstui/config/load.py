@@ -88,6 +88,11 @@ def _refuse_unknown_variables() -> None:
         )
     for name in os.environ:
         if name.startswith("NATSTUI_") and name not in known:
+            table = name.removeprefix("NATSTUI_").partition("_")[0].lower()
+            if table in _REMOVED:
+                raise UsageError(
+                    f"the environment variable {clean_line(name)} was removed: {_REMOVED[table]}"
+                )
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"the environment variable {clean_line(name)} is no setting{hint}")
@@ -115,6 +120,10 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", value
 
 
+_REMOVED = {"analysis": "Spark is started when an analysis is requested"}
+"""Tables of older versions, and what takes their place."""
+
+
 def _complaint(error: ValidationError, path: Path, values: Mapping[str, Any]) -> str:
     """Return one sentence on the first thing that is wrong."""
     first = error.errors(include_url=False, include_input=False)[0]
@@ -123,6 +132,8 @@ def _complaint(error: ValidationError, path: Path, values: Mapping[str, Any]) ->
     place = f"{path}: {key}" if _has(values, words) else variable(key)
     if first["type"] != "extra_forbidden":
         return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    if words[0] in _REMOVED:
+        return f"{place} was removed: {_REMOVED[words[0]]}"
     near = difflib.get_close_matches(words[-1], _valid_names(words[:-1]), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"{place} is no setting{hint}"

@@ -146,14 +146,6 @@ class Session(Part):
     """Record what the viewer watches, from its start on."""
 
 
-class Analysis(Part):
-    """How recordings are analysed."""
-
-    start_early: bool = False
-    """Start Spark when the list of recordings is opened, so that an analysis of a small one is
-    there some seconds sooner: half a gigabyte of memory for ten minutes, or until it is used."""
-
-
 class BenchmarkLibrary(Part):
     """Where results of benchmarks are kept."""
 
@@ -228,7 +220,6 @@ class Settings(BaseSettings):
     """How the screen looks and behaves."""
     session: Session = Session()
     """Where recordings are kept."""
-    analysis: Analysis = Analysis()
     """How recordings are analysed."""
     benchmark: BenchmarkLibrary = BenchmarkLibrary()
     """Where results of benchmarks are kept."""

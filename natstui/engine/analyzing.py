@@ -12,7 +12,6 @@ import os
 import subprocess
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +25,6 @@ from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
     AnalysisRecord,
-    PrepareAnalysis,
     StartAnalysis,
     StopAnalysis,
 )
@@ -42,23 +40,13 @@ _NICE = 3
 class Analyzing:
     """Runs what the viewer asks for; the child ends with the engine, whose pipe it reads."""
 
-    def __init__(
-        self, sessions: Path, viewer: Sink, newest: Path | None = None, *, early: bool = False
-    ) -> None:
-        """`viewer` gets records from a thread. `newest` is what no name means, if known.
-
-        `early`: Spark may be started before anybody asks for an analysis.
-        """
-        self._early = early
-        self._waiting: subprocess.Popen[bytes] | None = None
-        """Has started Spark, and waits to be told what to analyse."""
+    def __init__(self, sessions: Path, viewer: Sink, newest: Path | None = None) -> None:
+        """`viewer` gets records from a thread. `newest` is what no name means, if known."""
         self._sessions = sessions
         self._viewer = viewer
         self._newest = newest
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
-        self._changing = threading.Lock()
-        """Held while a child takes the place of another, or is stopped."""
 
     def execute(self, command: AnalysisCommand) -> None:
         """Start or stop; progress and result are added as records, a refusal as an answer."""
@@ -68,8 +56,6 @@ class Analyzing:
                     self._start(command)
                 case StopAnalysis():
                     self._stop()
-                case PrepareAnalysis():
-                    self._prepare(command)
         except Refused as error:
             now_us = time.time_ns() // 1000
             self._viewer.add(Answered(now_us, command.command_id, "refused", str(error)))
@@ -83,13 +69,11 @@ class Analyzing:
         if importlib.util.find_spec("pyspark") is None:
             raise MissingExtra("analyze", "spark")
         self._stopping = False
-        waiting, self._waiting = self._waiting, None
-        told = waiting is not None and _tell(waiting, folder)
-        self._child = child = waiting if waiting and told else start_child(str(folder))
+        self._child = child = start_child(folder)
         # Python and Spark take a while before the child says anything.
         begun = (time.time_ns() // 1000, command.command_id, folder.name, "starting Spark")
         self._viewer.add(AnalysisProgress(*begun, 0, 0, 0, 0))
-        arguments = (child, command.command_id, folder, told)
+        arguments = (child, command.command_id, folder.name)
         threading.Thread(target=self._follow, args=arguments, name="analysis", daemon=True).start()
 
     def _folder(self, session: str | None) -> Path:
@@ -102,48 +86,17 @@ class Analyzing:
         return newest.resolve()
 
     def _stop(self) -> None:
-        with self._changing:
-            if self._child is None:
-                raise Refused("no analysis runs")
-            assert self._child.stdin is not None
-            self._stopping = True
-            self._child.stdin.close()
+        if self._child is None:
+            raise Refused("no analysis runs")
+        assert self._child.stdin is not None
+        self._stopping = True
+        self._child.stdin.close()
 
-    def _prepare(self, command: PrepareAnalysis) -> None:
-        if not self._early:
-            raise Refused("start_early of [analysis] is not set")
-        if importlib.util.find_spec("pyspark") is None:
-            raise Refused(str(MissingExtra("analyze", "spark")))
-        if self._child is None and (self._waiting is None or self._waiting.poll() is not None):
-            self._waiting = start_child("--wait")
-        now_us = time.time_ns() // 1000
-        self._viewer.add(Answered(now_us, command.command_id, "done", "Spark is being started"))
-
-    def _follow(
-        self, child: subprocess.Popen[bytes], run_id: int, folder: Path, waited: bool
-    ) -> None:
-        """Add a record for each line of the child, in a thread, until it has ended.
-
-        One that has `waited` may leave the session to another: it is a large one, or came late.
-        """
-        ended = self._end_of(child, run_id, folder.name)
-        if ended is None and waited and not self._stopping:
-            try:
-                ended = self._end_of(self._replace(folder), run_id, folder.name)
-            except AnalysisError as error:
-                ended = _failed(run_id, folder.name, str(error))
+    def _follow(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
+        """Add a record for each line of the child, in a thread, until it has ended."""
+        ended = self._end_of(child, run_id, session)
         self._child = None
-        self._viewer.add(ended or _unfinished(run_id, folder.name, cancelled=self._stopping))
-
-    def _replace(self, folder: Path) -> subprocess.Popen[bytes]:
-        """Start another child; whoever stops the analysis meanwhile means this one."""
-        child = start_child(str(folder))
-        with self._changing:
-            self._child = child
-            if self._stopping:
-                assert child.stdin is not None
-                child.stdin.close()
-        return child
+        self._viewer.add(ended or _unfinished(run_id, session, cancelled=self._stopping))
 
     def _end_of(
         self, child: subprocess.Popen[bytes], run_id: int, session: str
@@ -163,26 +116,10 @@ class Analyzing:
         return ended
 
 
-def _tell(waiting: subprocess.Popen[bytes], folder: Path) -> bool:
-    """Tell a process that waits what to analyse; return whether it is still there."""
-    assert waiting.stdin is not None and waiting.stdout is not None
-    try:
-        waiting.stdin.write(json.dumps(str(folder)).encode() + b"\n")
-        waiting.stdin.flush()
-    except BrokenPipeError:
-        # What could not be written is tried once more when it is closed.
-        with suppress(BrokenPipeError):
-            waiting.stdin.close()
-        waiting.wait()
-        waiting.stdout.close()
-        return False
-    return True
-
-
-def start_child(what: str) -> subprocess.Popen[bytes]:
-    """Start the analysis of a folder, or one that waits; raise AnalysisError where none starts."""
+def start_child(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the analysis of a folder; raise AnalysisError where it does not start."""
     out = user_cache_path("natstui") / "analysis"
-    words = own_program("natstui.analysis.job", what, "--pipe")
+    words = own_program("natstui.analysis.job", str(folder), "--pipe")
     try:
         child = subprocess.Popen(
             [*words, f"--out={out}"],

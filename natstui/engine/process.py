@@ -187,8 +187,7 @@ class _Engine:
         from natstui.engine.analyzing import Analyzing
         from natstui.session.library import sessions_folder
 
-        early = self._settings.analysis.start_early
-        return Analyzing(sessions_folder(self._settings.session), writer, early=early)
+        return Analyzing(sessions_folder(self._settings.session), writer)
 
     def _stop_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():

@@ -67,12 +67,10 @@ class ReplayProcess:
     when there is something to report. An Outcome would appear among the events of the recording.
     """
 
-    def __init__(
-        self, recording: Recording, viewer: Viewer, sessions: Path, *, early: bool = False
-    ) -> None:
+    def __init__(self, recording: Recording, viewer: Viewer, sessions: Path) -> None:
         """`viewer` are the user's screen settings, which replace the recorded ones.
 
-        `sessions` is the folder of all recordings; `early`: Spark may be started for one of them.
+        `sessions` is the folder of all recordings.
         """
         self._sessions = sessions
         self._first = _started(recording, viewer)
@@ -81,7 +79,7 @@ class ReplayProcess:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._waiting: list[Command] = []
         self._from_threads: queue.SimpleQueue[Record] = queue.SimpleQueue()
-        self._analyzing = Analyzing(sessions, self, newest=recording.folder, early=early)
+        self._analyzing = Analyzing(sessions, self, newest=recording.folder)
         self._shown_at_s = 0.0
         self._refreshed_at_s = 0.0
 

@@ -15,7 +15,7 @@ from natstui.analysis.gold.build import build_gold
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
-from natstui.analysis.spark.session import LITTLE_SETTINGS, SparkSettings, open_session
+from natstui.analysis.spark.session import SparkSettings, open_session
 from natstui.analysis.spark.store import Store
 from tests.analysis.locally import Locally, analyse_locally
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
@@ -29,9 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     kept, log = os.dup(2), os.open(scratch / "log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 2)
     try:
-        session = open_session(
-            SparkSettings(scratch, "local[2]", small=True, little=True, held=True)
-        )
+        session = open_session(SparkSettings(scratch, "local[2]", size_bytes=0))
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -42,8 +40,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def much(spark: SparkSession) -> Iterator[None]:
-    """The session is as one for more than the driver holds, and tells its plans whole."""
-    names = (*LITTLE_SETTINGS, "spark.sql.debug.maxToStringFields")
+    """The session joins as one for a large input does, and tells its plans whole."""
+    names = (
+        "spark.sql.optimizer.disableHints",
+        "spark.sql.autoBroadcastJoinThreshold",
+        "spark.sql.debug.maxToStringFields",
+    )
     kept = {name: spark.conf.get(name) for name in names}
     for name in kept:
         spark.conf.unset(name)
@@ -64,7 +66,7 @@ def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     silver.build_silver(spark, store, sources, str)
     names = [source.session for source in sources]
     layer = read_silver(store, names)
-    build_gold(store, store, names, Thresholds(), str)
+    build_gold(store, names, Thresholds(), str)
     rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
     return Analysed(folders, records, layer, rows, store)
 

@@ -12,7 +12,7 @@ from benchmarks._sessions import write_session
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.files import as_rows, doubled_segments, segment_files
+from natstui.analysis.silver.files import SEGMENT_FILE, doubled_segments, segment_files
 from natstui.analysis.silver.sources import find_sources
 from natstui.session.files.segment import read_content
 
@@ -34,7 +34,8 @@ def segments(spark: SparkSession, folder: Path) -> dict[str, dict[str, object]]:
     files = segment_files(spark, sources)
     lines = read_lines(spark, [source.folder for source in sources], doubled_segments(files))
     index = silver_index.index_lines(lines)
-    rows = silver_index.segments(index, as_rows(spark, files), silver_index.kinds(index)).collect()
+    known = spark.createDataFrame(files, SEGMENT_FILE.ddl())
+    rows = silver_index.segments(index, known, silver_index.kinds(index)).collect()
     return {row["segment"]: row.asDict() for row in rows}
 
 

@@ -109,6 +109,7 @@ def _environment(events: Path) -> dict[str, Any]:
     return environment
 
 
+@pytest.mark.faults
 @pytest.mark.spark
 def test_settings_packages_and_jars_reach_spark_and_tables_have_its_format(
     tmp_path: Path,
@@ -148,6 +149,7 @@ def test_settings_packages_and_jars_reach_spark_and_tables_have_its_format(
     assert "GC" in given["spark.driver.extraJavaOptions"]
 
 
+@pytest.mark.faults
 @pytest.mark.spark
 def test_a_package_that_cannot_be_had_is_one_sentence(tmp_path: Path) -> None:
     session = small(tmp_path / "sessions")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 
-from benchmarks._fleet import Plan
-from benchmarks._sessions import write_session
-from natstui.analysis.amount import recorded_bytes, recorded_samples_count
-from natstui.analysis.defaults import LITTLE_SAMPLES_COUNT, SMALL_BYTES
+from natstui.analysis.amount import recorded_bytes
+from natstui.analysis.defaults import SMALL_BYTES
 from natstui.analysis.folders import check_remote, check_sessions, glob_escaped
-from natstui.analysis.pipeline import is_little_here, is_small
 from natstui.analysis.spark.failures import explain
+from natstui.analysis.spark.session import SparkSettings, settings_for_size
 from natstui.errors import AnalysisError, SessionError
 
 
@@ -68,51 +65,17 @@ def test_how_much_is_recorded_is_known_before_spark_starts_but_for_urls(tmp_path
     # What is packed counts as what it holds.
     assert 2 * 240 <= size_bytes <= 2 * 340
     assert recorded_bytes([*sessions, "s3a://bucket/session"]) is None
-    assert recorded_samples_count([*sessions, "s3a://bucket/session"]) is None
-    assert recorded_samples_count(sessions)
 
 
-@pytest.mark.parametrize("records_per_segment", [20, 1000])
-@pytest.mark.parametrize("plan", [Plan(2, 3, 40), Plan(5, 60, 40)])
-def test_how_many_samples_are_recorded_is_guessed_from_the_first_poll(
-    tmp_path: Path, plan: Plan, records_per_segment: int
+@pytest.mark.parametrize("size_bytes", [None, 0, SMALL_BYTES, SMALL_BYTES + 1])
+def test_spark_plans_for_little_where_little_is_read(
+    size_bytes: int | None, tmp_path: Path
 ) -> None:
-    folder = write_session(tmp_path / "one", plan, records_per_segment=records_per_segment)
-    recorded = plan.ticks_count * (plan.streams_count + plan.consumers_count)
-    count = recorded_samples_count([str(folder)])
-    assert count and 0.5 * recorded < count < 3 * recorded
-    first = min(folder.glob("records-*"))
-    first.write_bytes(first.read_bytes()[: first.stat().st_size // 9])
-    assert recorded_samples_count([str(folder)])
-
-
-def test_spark_starts_for_little_only_where_little_is_recorded_and_it_runs_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few, many = tmp_path / "few", tmp_path / "many"
-    for folder, size_bytes in ((few, 1000), (many, SMALL_BYTES + 1)):
-        folder.mkdir()
-        (folder / "session.json").write_text("{}")
-        (folder / "records-000001.jsonl").write_bytes(bytes(size_bytes))
-    here = Namespace(master=None, remote=None)
-    assert is_small(here, [str(few)]) and is_little_here(here, [str(few)])
-    assert is_small(Namespace(master="local[2]", remote=None), [str(few)])
-    assert not is_small(here, [str(few), str(many)])
-    assert not is_little_here(here, [str(many)])
-    # Much text may be few samples: then the driver holds them all the same.
-    session = write_session(tmp_path / "session", Plan(2, 3, 40), records_per_segment=1000)
-    one = recorded_samples_count([str(session)])
-    size_bytes = recorded_bytes([str(session)])
-    assert one and size_bytes
-    count = LITTLE_SAMPLES_COUNT // one
-    assert is_little_here(here, [str(session)] * count) and not is_little_here(
-        here, [str(session)] * (count + 1)
-    )
-    assert size_bytes * count > SMALL_BYTES and is_small(here, [str(session)] * count)
-    assert not is_small(Namespace(master="spark://127.0.0.1:7077", remote=None), [str(few)])
-    assert not is_small(Namespace(master=None, remote="sc://127.0.0.1:15002"), [str(few)])
-    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert not is_small(here, [str(few)])
+    settings = SparkSettings(tmp_path, partitions_count=7, size_bytes=size_bytes)
+    found = settings_for_size(settings)
+    little = size_bytes is not None and size_bytes <= SMALL_BYTES
+    assert found["spark.sql.shuffle.partitions"] == ("1" if little else "7")
+    assert ("spark.sql.adaptive.enabled" in found) is little
 
 
 def test_urls_are_left_to_hadoop() -> None:

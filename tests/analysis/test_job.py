@@ -102,6 +102,7 @@ def test_two_runs_into_one_folder_come_one_after_the_other(two_runs: TwoRuns) ->
     assert (two_runs.out / "silver.backup").is_dir()
 
 
+@pytest.mark.faults
 def test_a_recording_that_completes_a_segment_meanwhile_is_analysed_all_the_same(
     tmp_path: Path,
 ) -> None:
@@ -167,6 +168,7 @@ def members(group: int) -> set[int]:
     return {int(pid) for pid, pgid, stat in rows if int(pgid) == group and stat[0] != "Z"}
 
 
+@pytest.mark.faults
 def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: Path) -> None:
     child = started(str(small(sessions)), "--out", str(tmp_path / "out"))
     assert told(child)["text"] == "starting Spark"
@@ -270,6 +272,7 @@ def test_a_full_disk_is_said_at_once(sessions: Path) -> None:
     assert "cannot write the tables" in refused(str(small(sessions)), "--out", "/dev/full/x")
 
 
+@pytest.mark.faults
 def test_a_disk_that_is_full_on_the_way_leaves_the_old_tables_and_nothing_else(
     sessions: Path, tmp_path: Path
 ) -> None:
@@ -297,6 +300,7 @@ def test_a_permission_that_is_missing_is_said_at_once(sessions: Path, tmp_path: 
     out.chmod(0o700)
 
 
+@pytest.mark.faults
 def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
     sessions: Path, tmp_path: Path
 ) -> None:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.engine import analyzing
-from natstui.engine.analyzing import Analyzing, record_of, start_child
+from natstui.engine.analyzing import Analyzing, record_of
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
-    PrepareAnalysis,
     StartAnalysis,
     StopAnalysis,
 )
@@ -141,88 +136,3 @@ def test_what_the_child_should_not_say_is_a_failure(line: bytes) -> None:
     record = record_of(7, "it", line)
     assert isinstance(record, AnalysisFinished) and record.status == "failed"
     assert "unexpected line" in record.text
-
-
-@dataclass
-class Early:
-    """Spark, started before anybody asked for an analysis."""
-
-    analyzing: Analyzing
-    viewer: Told
-    others: frozenset[int]
-    """Processes of other tests."""
-
-    def children(self) -> set[int]:
-        return {*children(os.getpid())} - self.others
-
-
-@pytest.fixture
-def early(sessions: Path, monkeypatch: pytest.MonkeyPatch) -> Early:
-    write_session(sessions / "20260921T141320Z-old", Plan(2, 3, 10))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(sessions.parent / "cache"))
-    viewer, others = Told(), frozenset(children(os.getpid()))
-    analyzing = Analyzing(sessions, viewer, early=True)
-    analyzing.execute(PrepareAnalysis(command_id=1))
-    answer = viewer.get(timeout=60)
-    assert isinstance(answer, Answered) and answer.status == "done", answer
-    return Early(analyzing, viewer, others)
-
-
-def ended(viewer: Told) -> AnalysisFinished:
-    while not isinstance(record := viewer.get(timeout=300), AnalysisFinished):
-        pass
-    return record
-
-
-@pytest.mark.spark
-def test_spark_that_was_started_early_analyses_what_is_asked_for(early: Early) -> None:
-    (waiting,) = early.children()
-    early.analyzing.execute(PrepareAnalysis(command_id=2))
-    assert early.children() == {waiting}, "one is enough"
-    early.analyzing.execute(StartAnalysis(command_id=3))
-    assert early.children() == {waiting}, "it was there already"
-    done = ended(early.viewer)
-    assert (done.run_id, done.status, done.session) == (3, "done", "20260921T141320Z-old")
-    assert done.result_json is not None
-    assert not is_alive(waiting)
-
-
-@pytest.mark.slow
-def test_an_early_start_that_is_gone_is_replaced(early: Early) -> None:
-    (waiting,) = early.children()
-    os.kill(waiting, signal.SIGKILL)
-    early.analyzing.execute(StartAnalysis(command_id=2))
-    give_up_at = time.monotonic() + 60
-    while not (others := early.children() - {waiting}):
-        assert time.monotonic() < give_up_at
-        time.sleep(0.05)
-    early.analyzing.execute(StopAnalysis(command_id=3))
-    assert ended(early.viewer).status == "cancelled"
-    assert not any(map(is_alive, others))
-
-
-@pytest.mark.slow
-def test_a_stop_while_another_child_takes_over_means_that_one(
-    early: Early, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (waiting,) = early.children()
-
-    def start_and_stop(what: str) -> subprocess.Popen[bytes]:
-        child = start_child(what)
-        early.analyzing.execute(StopAnalysis(command_id=3))
-        return child
-
-    # One that stands still is told what to analyse, and says nothing of it.
-    os.kill(waiting, signal.SIGSTOP)
-    early.analyzing.execute(StartAnalysis(command_id=2))
-    monkeypatch.setattr(analyzing, "start_child", start_and_stop)
-    os.kill(waiting, signal.SIGKILL)
-    assert ended(early.viewer).status == "cancelled"
-    assert early.children() == set()
-
-
-@pytest.mark.slow
-def test_spark_is_not_started_early_unless_the_settings_say_so(engine: EngineProcess) -> None:
-    engine.send(PrepareAnalysis(command_id=1))
-    assert engine.next(Answered).status == "refused"
-    assert children(engine.process.pid) == []

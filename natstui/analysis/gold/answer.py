@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
@@ -22,7 +22,6 @@ RECORDING = "recording"
 class Given:
     """What an answer is computed from."""
 
-    spark: SparkSession
     sessions: tuple[str, ...]
     silver: Silver
     thresholds: Thresholds
@@ -30,6 +29,8 @@ class Given:
     """The rows of a finished answer, by the name of its table."""
     is_empty: Callable[[str], bool]
     """Whether a finished answer is known to have none, by the name of its table."""
+    known_rows: Callable[[Table, Sequence[tuple[Any, ...]]], DataFrame]
+    """Rows that are known in the driver, as a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,6 @@ class Answer:
 
     table: Table
     rows: Callable[[Given], DataFrame]
-    reads_samples: bool = False
-    """It reads the samples, of which there may be millions; the others read short tables."""
     needs: tuple[str, ...] = ()
     """Tables that must be finished first, because this one reads their rows."""
     made_of: tuple[Table, ...] = ()

@@ -242,7 +242,6 @@ ANSWERS = (
     Answer(
         AVAILABILITY,
         lambda given: availability(given.silver, given.thresholds),
-        reads_samples=True,
         findings=(away_or_slow,),
         section=Section(
             "Availability",

@@ -7,15 +7,14 @@ those (`comparing/verdicts.py`).
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding
 from natstui.analysis.gold.bench import slots
 from natstui.analysis.gold.comparing.blocks import block_values, reduce
-from natstui.analysis.gold.comparing.verdicts import Reduced, compare
+from natstui.analysis.gold.comparing.verdicts import compare
 from natstui.analysis.section import Section
-from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.tables import Table, columns
 
 COMPARISON = Table(
@@ -41,13 +40,6 @@ COMPARISON = Table(
 )
 
 
-def comparison(
-    spark: SparkSession, reduced: list[Reduced], baseline: tuple[str, ...]
-) -> DataFrame:
-    """Return the table `comparison`; without rows when there is nothing to compare with."""
-    return local_rows(spark, COMPARISON, compare(reduced, baseline))
-
-
 def changed(comparisons: DataFrame) -> DataFrame:
     """Return findings about what became slower or faster, each stream and consumer once."""
     rows = comparisons.where(F.col("verdict").isin("slower", "faster"))
@@ -67,17 +59,17 @@ def changed(comparisons: DataFrame) -> DataFrame:
 
 
 def _rows_of_run(given: Given) -> DataFrame:
+    """Return the table `comparison`; without rows when there is nothing to compare with."""
     if len(given.sessions) < 2:
-        return local_rows(given.spark, COMPARISON, [])
+        return given.known_rows(COMPARISON, [])
     values = block_values(given.silver, given.gold("load"), slots(given.silver))
-    return comparison(given.spark, reduce(values), given.thresholds.baseline)
+    return given.known_rows(COMPARISON, compare(reduce(values), given.thresholds.baseline))
 
 
 ANSWERS = (
     Answer(
         COMPARISON,
         _rows_of_run,
-        reads_samples=True,
         needs=("load",),
         findings=(changed,),
         section=Section(

@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import Answer, consumer_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.spark.local_rows import looked_up
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION, Table, columns, looked_up
 from natstui.model.findings.catalogue.every import KINDS, RETIRED
 
 FINDINGS = Table(

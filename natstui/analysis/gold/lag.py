@@ -183,7 +183,6 @@ ANSWERS = (
     Answer(
         LAG_PERIOD,
         lambda given: lag_period(given.silver, given.gold("consumer_rate"), given.thresholds),
-        reads_samples=True,
         needs=("consumer_rate",),
         findings=(was_behind,),
         section=Section(

@@ -167,14 +167,12 @@ ANSWERS = (
     Answer(
         STREAM_RATE,
         lambda given: stream_rate(given.silver, given.thresholds),
-        reads_samples=True,
         sorted_by=("session", "stream", "bucket_at_us"),
         most_rows_count=_MOST_ROWS_COUNT,
     ),
     Answer(
         CONSUMER_RATE,
         lambda given: consumer_rate(given.silver, given.thresholds),
-        reads_samples=True,
         sorted_by=("session", "stream", "consumer", "bucket_at_us"),
         most_rows_count=_MOST_ROWS_COUNT,
     ),

@@ -215,7 +215,6 @@ ANSWERS = (
     Answer(
         POISON,
         lambda given: poison(given.silver),
-        reads_samples=True,
         made_of=(ADVISORY, ACK_SAMPLE),
         findings=(never_settled,),
         section=Section(

@@ -156,7 +156,6 @@ ANSWERS = (
     Answer(
         STUCK,
         lambda given: stuck(given.silver, given.gold("consumer_rate"), given.thresholds),
-        reads_samples=True,
         needs=("consumer_rate",),
         findings=(without_progress,),
         section=Section(

@@ -18,8 +18,7 @@ from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.telling.harm import ADVISED, HARMS, RECORDED, named_advice
 from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
 from natstui.analysis.section import Section
-from natstui.analysis.spark.local_rows import looked_up
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION, Table, columns, looked_up
 
 MOST_COUNT = 10
 _NEXT_OF_A_KIND = 0.85

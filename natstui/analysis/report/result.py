@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -12,7 +11,6 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer
 from natstui.analysis.gold.answers import ANSWERS
-from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 
 FORMAT_VERSION = 1
@@ -20,8 +18,7 @@ FORMAT_VERSION = 1
 
 def collect(store: Store, rows_count: int) -> dict[str, Any]:
     """Return the tables of this run, at most `rows_count` rows of each."""
-    found = in_parallel(lambda answer: _collected(store, answer, rows_count), ANSWERS)
-    tables = {answer.table.name: rows for answer, rows in zip(ANSWERS, found, strict=True)}
+    tables = {answer.table.name: _collected(store, answer, rows_count) for answer in ANSWERS}
     return {"format_version": FORMAT_VERSION, "tables": tables}
 
 
@@ -46,20 +43,8 @@ def first_rows(store: Store, answer: Answer, count: int) -> list[Row]:
     """Return the first rows of a table, in the order of its answer."""
     if store.is_empty(answer.table):
         return []
-    held = store.held_rows(answer.table)
-    if held is None:
-        found: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
-        return found
-    for name in reversed(answer.sorted_by):
-        held = sorted(held, key=partial(_place, name.lstrip("-")), reverse=name.startswith("-"))
-    return held[:count]
-
-
-def _place(name: str, row: Row) -> tuple[Any, ...]:
-    """Return where a row sorts as Spark does it: nothing is least, what is no number is most."""
-    value = row[name]
-    no_number = isinstance(value, float) and math.isnan(value)
-    return (value is not None, no_number, 0 if value is None or no_number else value)
+    found: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
+    return found
 
 
 def in_order(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:

@@ -14,7 +14,6 @@ from natstui.analysis.silver.files import FILES
 from natstui.analysis.silver.schema import PACKED_AS
 from natstui.analysis.silver.unreadable import CORRUPT, OPTIONS, clamped, is_huge
 from natstui.analysis.spark.failures import ERROR_MARK
-from natstui.analysis.spark.little import one_piece
 from natstui.model.findings.thresholds import PEER_ACTIVE_S
 from natstui.model.live.column_differences import NEAR_BELOW_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
@@ -115,7 +114,6 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
         _number(tail, 3, "parts_count"),
         "value",
     )
-    lines = one_piece(lines)
     without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
     lines = lines.withColumn("place", F.coalesce("line_count", without_number))
     if skipped:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -20,7 +19,7 @@ from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver.bronze import read_lines
 from natstui.analysis.silver.files import (
-    as_rows,
+    SEGMENT_FILE,
     doubled_segments,
     is_of_now,
     segment_files,
@@ -44,9 +43,6 @@ from natstui.analysis.silver.tables import (
     TABLES,
 )
 from natstui.analysis.spark.failures import is_bad_line
-from natstui.analysis.spark.little import held_here, is_little
-from natstui.analysis.spark.local_rows import local_rows
-from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
 from natstui.errors import SessionError
@@ -64,7 +60,6 @@ MANIFEST = Table(
 )
 
 Step = Callable[[str], None]
-_Part = tuple[Table, Callable[[], DataFrame | None]]
 
 _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
@@ -87,15 +82,14 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
         return 0
     files = [file for file in files if file.session in plan.new]
     lines = read_lines(spark, [source.folder for source in new], doubled_segments(files))
-    segments = as_rows(spark, files)
+    segments = store.known_rows(SEGMENT_FILE, files)
     if not _written_quickly(store, plan, new, lines, segments, step):
         # To know which lines are bad costs as much as reading them: only where there are any.
         _begin(store, plan)
         step("reading again, because some lines cannot be read")
         _write_tables(store, new, lines, segments, step, leave_out=True)
     rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
-    store.write_silver(MANIFEST, local_rows(spark, MANIFEST, rows))
-    store.is_fresh([*plan.new])
+    store.write_silver(MANIFEST, store.known_rows(MANIFEST, rows))
     return len(new)
 
 
@@ -139,8 +133,6 @@ def _write_tables(
     with ExitStack() as stack:
 
         def kept(rows: DataFrame) -> DataFrame:
-            if is_little(rows.sparkSession):
-                return held_here(rows)
             stack.callback(rows.unpersist)
             return rows.persist()
 
@@ -155,21 +147,14 @@ def _write_tables(
         if torn_count:
             records = kept(silver_index.left_out(index, kinds))
             index, lines = (silver_index.without(rows, records) for rows in (index, lines))
-        poll, index = _write_polls(store, index, kinds, step, all_read=not torn_count)
+        poll = kept(silver_index.polls(index, kinds, all_read=not torn_count))
+        if "clock_stepped" in kinds:
+            index = silver_index.unset(index)
+        step("polls")
+        store.write_silver(POLL, poll)
         gap_ends = kept(silver_index.gap_ends(poll))
         _write_rows(store, sources, index, lines, gap_ends, kinds, step)
     return True
-
-
-def _write_polls(
-    store: Store, index: DataFrame, kinds: set[str], step: Step, *, all_read: bool
-) -> tuple[DataFrame, DataFrame]:
-    """Write the table of polls; return it, and the lines with what was set of their clock."""
-    poll = silver_index.polls(index, kinds, all_read=all_read)
-    if "clock_stepped" in kinds:
-        index = silver_index.unset(index)
-    step("polls")
-    return store.write_silver(POLL, poll), index
 
 
 def _write_rows(
@@ -182,30 +167,18 @@ def _write_rows(
     step: Step,
 ) -> None:
     """Write the tables of what can be read; each is written once, because that replaces parts."""
-
-    def write(*parts: _Part) -> None:
-        for table, made in parts:
-            rows = made()
-            if rows is not None:
-                samples = table in (STREAM_SAMPLE, CONSUMER_SAMPLE)
-                store.write_silver(table, rows, samples=samples)
-
-    samples: list[_Part] = [
-        (STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends)),
-        (CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)),
-    ]
-    parts: list[_Part] = [
-        (FINDING, lambda: _findings(index, kinds, sources, step)),
-        *_of_kinds(index, kinds),
-    ]
     step("samples and events")
-    # Where there are many samples, one table of them after the other: they take much memory.
-    large = [[one] for one in reversed(samples)] if is_little(lines.sparkSession) else [samples]
-    in_parallel(lambda each: write(*each), [*large, *([part] for part in parts)])
+    store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
+    store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
+    found = _findings(store, index, kinds, sources, step)
+    if found is not None:
+        store.write_silver(FINDING, found)
+    for table, rows in _of_kinds(index, kinds):
+        store.write_silver(table, rows)
 
 
 def _findings(
-    index: DataFrame, kinds: set[str], sources: list[Source], step: Step
+    store: Store, index: DataFrame, kinds: set[str], sources: list[Source], step: Step
 ) -> DataFrame | None:
     """Return the table `finding`: what the sessions hold, and what others are judged to have."""
     held = None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(index)
@@ -220,7 +193,7 @@ def _findings(
             step(f"{source.session} cannot be judged: {error}")
     if not judged:
         return held
-    rows = local_rows(index.sparkSession, FINDING, judged)
+    rows = store.known_rows(FINDING, judged)
     return rows if held is None else held.unionAll(rows)
 
 
@@ -232,19 +205,17 @@ def _torn(segments: DataFrame) -> tuple[int, int]:
     return row["torn"] or 0, row["bad"] or 0
 
 
-def _of_kinds(index: DataFrame, kinds: set[str]) -> list[_Part]:
-    """Return the small tables for which there are lines."""
-    parts: list[_Part] = [
-        (table, partial(rows, index)) for table, needed, rows in _EVENTS
-        if kinds.intersection(needed)
-    ]  # fmt: skip
+def _of_kinds(index: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFrame]]:
+    """Yield the small tables for which there are lines."""
+    for table, needed, rows in _EVENTS:
+        if kinds.intersection(needed):
+            yield table, rows(index)
     if "benchmark_report" in kinds:
         reports = silver_bench.reports(index)
-        parts.append((BENCH_INTERVAL, lambda: silver_bench.bench_intervals(reports)))
-        parts.append((BENCH_LATENCY, lambda: silver_bench.bench_latencies(reports)))
+        yield BENCH_INTERVAL, silver_bench.bench_intervals(reports)
+        yield BENCH_LATENCY, silver_bench.bench_latencies(reports)
     if "benchmark_finished" in kinds:
-        parts.append((BENCH_RESULT, lambda: silver_bench.bench_results(index)))
-    return parts
+        yield BENCH_RESULT, silver_bench.bench_results(index)
 
 
 def kept_of(store: Store) -> dict[str, Kept]:

@@ -12,12 +12,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import files_of
 from natstui.analysis.silver.sources import Source, reads_here
-from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.tables import SESSION, Table, columns
 
 PIPELINE_VERSION = 6
@@ -25,7 +24,7 @@ PIPELINE_VERSION = 6
 
 FILES = "records-*.jsonl*"
 """The names of the files of records."""
-_FILES = Table(
+SEGMENT_FILE = Table(
     "file",
     "The files of records.",
     columns(
@@ -88,11 +87,6 @@ def _files_away(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
         session = folder.rpartition("/")[2]
         found.append(SegmentFile(session, name, size_bytes, promised_bytes))
     return found
-
-
-def as_rows(spark: SparkSession, files: list[SegmentFile]) -> DataFrame:
-    """Return the files as rows."""
-    return local_rows(spark, _FILES, files)
 
 
 def fingerprints(files: list[SegmentFile]) -> dict[str, str]:

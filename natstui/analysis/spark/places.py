@@ -6,15 +6,12 @@ A question about one of them, in a month of recordings of many servers, reads on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.spark.local_rows import looked_up
-from natstui.analysis.tables import DAY, SERVER, Table
+from natstui.analysis.tables import DAY, SERVER, Table, looked_up
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -36,12 +33,3 @@ def with_places(table: Table, rows: DataFrame, servers: Mapping[str, str]) -> Da
     day = F.when(at_us.between(0, _END_US - 1), F.to_date(F.timestamp_micros(at_us)))
     server = looked_up(F.col("session"), servers)
     return rows.withColumns({DAY: day.cast("string"), SERVER: server})
-
-
-def place_of(table: Table, row: Sequence[Any], servers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the two folders that a row lies in."""
-    names = [column.name for column in table.columns]
-    at_us, session = row[names.index(table.day_of)], row[names.index("session")]
-    known = at_us is not None and 0 <= at_us < _END_US
-    day = datetime.fromtimestamp(at_us // 1_000_000, UTC).date().isoformat() if known else None
-    return part_folder(DAY, day), part_folder(SERVER, servers.get(session))

@@ -6,69 +6,26 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
-from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
-from natstui.analysis.spark.class_path import first_on_the_class_path
-from natstui.analysis.spark.compilers import compiler_options
+from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT, SMALL_BYTES
 from natstui.analysis.spark.java import find_java
-from natstui.analysis.spark.little import HELD, LITTLE
-from natstui.analysis.spark.lookups import convert_quickly, remember_lookups
 
 APP_NAME = "natstui-analysis"
-_JVM = (
-    "-XX:+UseParallelGC -XX:MaxDirectMemorySize=256m -XX:Tier4InvocationThreshold=100000 "
-    "-XX:Tier4MinInvocationThreshold=20000 -XX:Tier4CompileThreshold=200000 "
-    "-XX:MaxInlineLevel=9 -XX:InlineSmallCode=1500"
-)
-"""The collector with the least work in all, a bound for buffers outside the heap, the slow
-compiler kept for loops, and little inlining: in a run of a minute it otherwise costs a quarter of
-all CPU time."""
-_JVM_SMALL = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:Tier3InvocationThreshold=1000 "
-    "-XX:Tier3MinInvocationThreshold=500 -XX:Tier3CompileThreshold=5000 "
-    "-XX:Tier3BackEdgeThreshold=100000 -XX:MetaspaceSize=256m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
-"""For little to read only the quick compiler, and only for what runs often; room for all classes
-of Spark, for each growth of which the heap would be collected; and no proof that they are sound,
-which takes as long as to load them."""
+_JVM = "-XX:+UseParallelGC -XX:MaxDirectMemorySize=256m"
+"""The collector with the least work in all, and a bound for buffers outside the heap."""
+_JVM_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For little to read: one thread collects, and only the quick compiler (C1) runs."""
 _JVM_ENVIRONMENT = {
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
     "MALLOC_ARENA_MAX": "2",
-    # Another JVM puts the command line of Spark's together.
-    "SPARK_LAUNCHER_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 """What the JVM finds in its environment where the user has not set it."""
-_SMALL = {
-    # To compile a query takes longer than to run it as it is.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # There is nothing to be learnt from the size of what one task has written.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    # A part of a sum is the sum where all rows are in one place.
-    "spark.sql.execution.bypassPartialAggregation": "true",
-    # Looks for mistakes of the optimizer itself, after each of its steps.
-    "spark.sql.lightweightPlanChangeValidation": "false",
-}
-_HERE = {
-    # A job of its own looks for the files where there are more than 32 of them.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-}
-"""What a session has whose files are on this machine: to look for one takes no time."""
-LITTLE_SETTINGS = {
-    LITTLE: "true",
-    # One partition is joined where it lies; to hand the smaller side around is a job of its own.
-    "spark.sql.optimizer.disableHints": "true",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-}
-"""What a session has beside that, in which each table is one piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +40,33 @@ class SparkSettings:
     memory: str = MEMORY
     partitions_count: int = PARTITIONS_COUNT
     ui: bool = False
-    here: bool = False
-    """Spark, the recordings and the tables are on this machine."""
-    small: bool = False
-    """Start and plan for little to read: half the CPU time then, several times as much else."""
-    little: bool = False
-    """Each table is one piece, and the driver holds it; only where it is small."""
-    short: bool = False
-    """The tables of answers are so short that what is made of them alone is little."""
-    held: bool = False
-    """The driver holds the samples, too; only where there is little."""
-    alone: bool = False
-    """The process ends with this session: what it does not need any more may stay until then."""
+    size_bytes: int | None = None
+    """About how much text is read; None where that is not known here."""
     conf: Conf = NOTHING
     """What the user gives Spark: stronger than the settings here."""
+
+    @property
+    def small(self) -> bool:
+        """Return whether there is so little to read that to plan is most of a run."""
+        return self.size_bytes is not None and self.size_bytes <= SMALL_BYTES
+
+
+def settings_for_size(settings: SparkSettings) -> dict[str, str]:
+    """Return the settings of Spark that depend on how much is read: nothing else does."""
+    if not settings.small:
+        return {"spark.sql.shuffle.partitions": str(settings.partitions_count)}
+    return {
+        # One task sorts, groups and joins what is there in milliseconds.
+        "spark.sql.shuffle.partitions": "1",
+        # There is nothing to be learnt from the size of what one task has written.
+        "spark.sql.adaptive.enabled": "false",
+        # To compile a query takes longer than to run it as it is.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # To hand the smaller side of a join around is a job of its own.
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.optimizer.disableHints": "true",
+    }
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
@@ -112,7 +82,6 @@ def open_session(settings: SparkSettings) -> SparkSession:
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
     builder = builder.master(settings.master)
-    convert_quickly()
     for name, value in _start_settings(settings).items():
         builder = builder.config(name, value)
     with _in_environment(environment):
@@ -158,24 +127,13 @@ def _in_environment(words: Mapping[str, str]) -> Iterator[None]:
 
 def submitted_session(settings: SparkSettings) -> SparkSession:
     """Return the session `spark-submit` configured: its master, memory and addresses stay."""
-    convert_quickly()
     return _tuned(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
-
-
-def session_for_little(spark: SparkSession, settings: SparkSettings) -> SparkSession:
-    """Return another session of the same Spark, which plans for tables of a few rows."""
-    return _tuned(spark.newSession(), replace(settings, small=True, little=True, held=False))
 
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     given = settings.conf.start_settings()
-    # The heap as large at first as at last: to grow it, it is collected again and again.
-    machine = f"{_JVM_SMALL if settings.small else _JVM} -Xms{settings.memory}"
-    # The JVM prints that it was told: into the log, where nobody else reads what it prints.
-    told = compiler_options(settings.scratch) if settings.alone and not settings.small else ""
-    java = (machine, told, given.pop(JAVA_OPTIONS, ""))
+    java = (_JVM_SMALL if settings.small else _JVM, given.pop(JAVA_OPTIONS, ""))
     return {
-        **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
         JAVA_OPTIONS: " ".join(java),
@@ -187,8 +145,6 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
         "spark.default.parallelism": "1" if settings.small else str(settings.partitions_count),
-        # With checksums beside it, every file takes four runs of chmod instead of one.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         **given,
     }
 
@@ -199,7 +155,6 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         # A number that nobody can have measured spoils what is computed of it, and no more.
         "spark.sql.ansi.enabled": "false",
-        "spark.sql.shuffle.partitions": str(settings.partitions_count),
         # A session called 0012 must not become 12.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         # Without it, writing by session sorts once more.
@@ -212,15 +167,11 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         # Every session asked for is read, so there is nothing to prune; and a query without
         # adaptive execution fails when the values to prune by are not there in time.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-        **(_HERE if settings.here else {}),
-        **(_SMALL if settings.small else {}),
-        **(LITTLE_SETTINGS if settings.little else {}),
-        HELD: str(settings.held).lower(),
+        **settings_for_size(settings),
     }
     given = dict(settings.conf.settings)
     # A session started here has the others already; a server gets them only now.
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
-    remember_lookups(keep_objects=settings.held and settings.alone)
     return spark

@@ -5,19 +5,16 @@ On any file system that Hadoop knows.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.folders import WRITTEN, glob_escaped, is_url
-from natstui.analysis.spark.little import holds_samples, is_little, one_piece
-from natstui.analysis.spark.local_rows import local_rows
+from natstui.analysis.folders import WRITTEN, glob_escaped
 from natstui.analysis.spark.places import part_folder, with_places
-from natstui.analysis.spark.short_tables import ShortTables
 from natstui.analysis.tables import DAY, SERVER, Table, dictionary
 
 PART = "piece"
@@ -73,7 +70,7 @@ _STAGING = ".spark-staging-"
 """Begins the name of a folder of silver that is being written."""
 _FINGERPRINT = "_made_of-"
 """Begins the name of an empty file: the rest of it is the fingerprint of the answers."""
-_LEFT = re.compile(r"/gold\.[0-9a-f]{8}(\.old)?$")
+_LEFT = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
 """Names of the folders of a run: `tidy` removes nothing else."""
 
 
@@ -94,29 +91,33 @@ class Store:
         self._run = run
         self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
         self._gold = self._run_folder
+        self._rows_folder = f"{self.root}/rows.{run}"
+        self._rows_count = 0
         self._empty: set[str] = set()
         self._read: dict[str, DataFrame] = {}
-        self._fresh: set[str] = set()
         self._parts: dict[str, str] = {}
         self._new: dict[str, str] = {}
-        self._in_files: set[str] = set()
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """What gold is written as: Spark's own setting decides; silver is Parquet."""
         self.servers: dict[str, str] = {}
         """What was recorded, by session: a cluster, or a server without one."""
-        self._held_silver: ShortTables | None = None
-        self._held_gold: ShortTables | None = None
-        if is_little(spark) and self._files:
-            local = None if is_url(self.root) else Path(self.root)
-            self._held_silver = ShortTables(local and local / "silver")
-            gold = Path(self._run_folder) if local and self.format == "parquet" else None
-            self._held_gold = ShortTables(gold)
 
-    def seen_by(self, spark: SparkSession) -> Store:
-        """Return the store of the same run, as another session of the same Spark sees it."""
-        other = Store(spark, self.root, self._run)
-        other._parts, other.servers = self._parts, self.servers
-        return other
+    def known_rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+        """Return rows that are known here as a table: through a file of JSON lines.
+
+        `createDataFrame` would start a Python worker beside the JVM to read them; over Spark
+        Connect, which has no file system API, it does not.
+        """
+        if not rows:
+            return table.no_rows(self.spark)
+        if self._files is None:
+            return self.spark.createDataFrame([*rows], table.ddl())
+        names = [column.name for column in table.columns]
+        lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+        self._rows_count += 1
+        path = f"{self._rows_folder}/{table.name}-{self._rows_count}.json"
+        self._files.write_text(path, "\n".join(lines))
+        return self.spark.read.schema(table.ddl()).json(path, mode="FAILFAST")
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
@@ -138,43 +139,14 @@ class Store:
         self._parts = dict(parts)
         self._new = {session: parts[session] for session in new}
 
-    def write_silver(self, table: Table, rows: DataFrame, *, samples: bool = False) -> DataFrame:
-        """Write the parts of the sessions in `rows` anew; return what to go on with.
-
-        `samples`: they may be more rows than the driver holds.
-        """
-        held = self._held_silver
-        if held is None or (samples and not holds_samples(self.spark)):
-            self._in_files.add(table.name)
-            self._write_parts(table, table.contract(rows))
-            return rows
-        self._in_files.discard(table.name)
-        rows = held.hold(table, rows)
-        if held.can_write(table):
-            held.write_parts(table, rows, self._folder_of, f"{_STAGING}{self._run}")
-        else:
-            self._write_parts(table, rows)
-        return one_piece(rows)
-
-    def _folder_of(self, session: str) -> str:
-        return _partition(self._new.get(session, session))
-
-    def _write_parts(self, table: Table, rows: DataFrame) -> None:
+    def write_silver(self, table: Table, rows: DataFrame) -> None:
+        """Write the parts of the sessions in `rows` anew."""
+        rows = table.contract(rows)
         part = F.col("session")
         for of_many in {name for session, name in self._new.items() if name != session}:
             alone = [session for session, name in self._new.items() if name == session]
             part = F.when(part.isin(alone), part).otherwise(of_many) if alone else F.lit(of_many)
         writer = rows.withColumn(PART, part).write.mode("overwrite").partitionBy(PART)
-        # Numbers as deltas: half the size, and less work than a dictionary given up half-way.
-        writer = writer.option("parquet.writer.version", "v2")
-        writer = writer.option("parquet.enable.dictionary", value=False)
-        # Nobody asks for names between two others, nor for how much memory a page may take.
-        writer = writer.option("parquet.size.statistics.enabled", value=False)
-        for column in table.columns:
-            if column.type == "string":
-                writer = writer.option(f"parquet.enable.dictionary#{column.name}", value=True)
-                known = f"parquet.column.statistics.enabled#{column.name}"
-                writer = writer.option(known, value=False)
         writer.option("partitionOverwriteMode", "dynamic").parquet(
             f"{self.root}/silver/{table.name}"
         )
@@ -182,24 +154,16 @@ class Store:
     def drop_silver(self, table: Table, parts: set[str], sessions: list[str]) -> None:
         """Remove all but these parts; no row of the sessions is left."""
         folder = f"{self.root}/silver/{table.name}"
-        if self._held_silver is not None:
-            self._held_silver.forget(table)
-            # What was held of other sessions is forgotten with it: they are read from the files.
-            self._fresh.clear()
         if self._files is None:
             for session in self._written(table, sessions):
                 # Nothing can be deleted there: a part without rows takes its place.
-                nothing = local_rows(self.spark, table, ())
+                nothing = table.no_rows(self.spark)
                 nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(session)}")
             return
         kept = set(map(_partition, parts))
         for path in self._files.glob(f"{glob_escaped(folder)}/*=*"):
             if path.rpartition("/")[2] not in kept:
                 self._files.delete(path)
-
-    def is_fresh(self, sessions: list[str]) -> None:
-        """Know that all silver rows that are held are of these sessions, and all of theirs."""
-        self._fresh = set(sessions)
 
     def _written(self, table: Table, sessions: list[str]) -> list[str]:
         """Return those of the sessions that have rows in a table."""
@@ -213,18 +177,11 @@ class Store:
 
         A table no session ever had rows for is not there; Spark knows then that it is empty.
         """
-        holder = None if table.name in self._in_files else self._held_silver
-        if holder is not None and sessions and self._fresh.issuperset(sessions):
-            held = holder.frame(table)
-            if held is None:
-                return local_rows(self.spark, table, ())
-            every = self._fresh.issubset(sessions)
-            return held if every else held.where(F.col("session").isin(sessions))
         if not self.has_silver(table):
-            return local_rows(self.spark, table, ())
+            return table.no_rows(self.spark)
         # Named here too: where all parts are gone, Spark would not know of any.
         reader = self.spark.read.schema(f"{table.ddl()}, {PART} string")
-        rows = one_piece(reader.parquet(f"{self.root}/silver/{table.name}"))
+        rows = reader.parquet(f"{self.root}/silver/{table.name}")
         if sessions is not None:
             parts = {self._parts[session] for session in sessions if session in self._parts}
             if parts:
@@ -234,15 +191,10 @@ class Store:
         return rows.select([column.name for column in table.columns])
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
-        """Write a table into the folder of this run."""
+        """Write a table into the folder of this run; it is computed once, and kept for readers."""
         self._forget_gold(table)
-        rows = table.contract(rows)
-        if self._held_gold is not None:
-            rows = self._held_gold.hold(table, rows)
-            if self._held_gold.can_write(table):
-                known = self._held_gold.known_rows(table, rows)
-                self._held_gold.write(table, known, self.servers)
-                return
+        rows = table.contract(rows).persist()
+        self._read[table.name] = rows
         stored, folder = table.stored(rows), f"{self._run_folder}/{table.name}"
         if table.day_of:
             placed = with_places(table, stored, self.servers)
@@ -259,49 +211,26 @@ class Store:
 
     def write_no_gold(self, table: Table) -> None:
         """Write a table without rows, of which nothing has to be read again."""
-        held = self._held_gold
-        if held is not None and held.can_write_nothing():
-            self._forget_gold(table)
-            held.write(table, [], {})
-        else:
-            self.write_gold(table, local_rows(self.spark, table, ()))
+        self.write_gold(table, table.no_rows(self.spark))
         self._empty.add(table.name)
 
     def _forget_gold(self, table: Table) -> None:
         """Know nothing any more of what this run wrote before."""
-        self._read.pop(table.name, None)
+        kept = self._read.pop(table.name, None)
+        if kept is not None:
+            kept.unpersist()
         self._empty.discard(table.name)
-        if self._held_gold is not None:
-            self._held_gold.forget(table)
 
     def is_empty(self, table: Table) -> bool:
         """Return whether this run knows, without a look, that it wrote no row of a table."""
-        held = self._held_gold
-        return table.name in self._empty or (held is not None and held.is_empty(table))
+        return table.name in self._empty
 
     def gold(self, table: Table) -> DataFrame:
         """Return a table written in this run, or kept by it."""
         if table.name not in self._read:
-            self._read[table.name] = self._gold_rows(table)
+            rows = self.spark.read.format(self.format).load(f"{self._gold}/{table.name}")
+            self._read[table.name] = rows.select([column.name for column in table.columns])
         return self._read[table.name]
-
-    def held_rows(self, table: Table) -> list[Row] | None:
-        """Return all rows of a gold table that this run holds; None when it has to be read."""
-        return None if self._held_gold is None else self._held_gold.rows.get(table.name)
-
-    def _gold_rows(self, table: Table) -> DataFrame:
-        if self.is_empty(table):
-            return local_rows(self.spark, table, ())
-        held = self._held_gold and self._held_gold.frame(table)
-        if held is not None:
-            return held
-        folder = f"{self._gold}/{table.name}"
-        if self.format == "parquet":
-            # To find it in the files takes a job; other formats may keep their own.
-            rows = one_piece(self.spark.read.schema(table.ddl()).parquet(folder))
-        else:
-            rows = self.spark.read.format(self.format).load(folder)
-        return rows.select([column.name for column in table.columns])
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
         """Keep the published tables if they are all there and have this fingerprint."""
@@ -346,10 +275,14 @@ class Store:
         self._drop_staging()
 
     def discard(self) -> None:
-        """Remove the folder of this run, if it was not published."""
+        """Forget what is kept of this run, and remove its folder if it was not published."""
+        for rows in self._read.values():
+            rows.unpersist()
+        self._read.clear()
         if self._files is None:
             return
         self._files.delete(self._run_folder)
+        self._files.delete(self._rows_folder)
         self._drop_staging()
 
     def _drop_staging(self) -> None:

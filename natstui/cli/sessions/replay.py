@@ -57,9 +57,7 @@ def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: 
     from natstui.session.read.recording import Recording
 
     recording = Recording(find(sessions, session), salvage=True)
-    settings = load().settings
-    early = settings.analysis.start_early
-    process = ReplayProcess(recording, settings.viewer, sessions, early=early)
+    process = ReplayProcess(recording, load().settings.viewer, sessions)
     process.run(playing=not paused, at_us=_at_us(at_text))
     damage = "; ".join(mark.text for mark in recording.damage())
     if damage:

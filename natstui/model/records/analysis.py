@@ -24,13 +24,6 @@ class StopAnalysis:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareAnalysis:
-    """An analysis is likely: start Spark for it, where the settings allow that."""
-
-    command_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class AnalysisProgress:
     """How far an analysis is. For the viewer only: it is never recorded."""
 
@@ -64,7 +57,7 @@ class AnalysisFinished:
     """Every table with its columns and first rows, as `natstui analyze --json` prints it."""
 
 
-AnalysisCommand = StartAnalysis | StopAnalysis | PrepareAnalysis
+AnalysisCommand = StartAnalysis | StopAnalysis
 AnalysisRecord = AnalysisProgress | AnalysisFinished
 
 

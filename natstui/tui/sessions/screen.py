@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.live.state import State
-from natstui.model.records.analysis import PrepareAnalysis
 from natstui.model.records.recording import (
     ChangeSession,
     ListSessions,
@@ -157,9 +156,8 @@ class SessionsScreen(TableScreen):
         self.changing = RecordingChanges(self, self._chosen)
 
     def on_mount(self) -> None:
-        """Ask for the list; one of them may be analysed soon."""
+        """Ask for the list."""
         self.action_ask()
-        self.app.post_message(Asked(PrepareAnalysis(next_command_id())))
 
     def action_ask(self) -> None:
         """Look what there is now."""

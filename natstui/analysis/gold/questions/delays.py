@@ -166,7 +166,6 @@ ANSWERS = (
     Answer(
         DELAY,
         delay,
-        reads_samples=True,
         needs=("picture", "availability"),
         findings=(follows,),
         section=Section(

@@ -103,7 +103,6 @@ ANSWERS = (
     Answer(
         IDLE,
         idle,
-        reads_samples=True,
         needs=("consumer_rate", "stream_rate"),
         findings=(unused,),
         section=Section(

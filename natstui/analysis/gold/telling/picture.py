@@ -189,7 +189,6 @@ ANSWERS = (
     Answer(
         PICTURE,
         picture,
-        reads_samples=True,
         needs=("consumer_rate", "lag", "stuck", "redelivery"),
         sorted_by=("session", "rank_count", "bucket_at_us"),
         least_rows_count=(MOST_DRAWN + 1) * (MOST_POINTS + 2),

@@ -191,11 +191,10 @@ class Store:
         return rows.select([column.name for column in table.columns])
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
-        """Write a table into the folder of this run; it is computed once, and kept for readers."""
-        self._forget_gold(table)
-        rows = table.contract(rows).persist()
-        self._read[table.name] = rows
-        stored, folder = table.stored(rows), f"{self._run_folder}/{table.name}"
+        """Write a table into the folder of this run: readers read the file, not all before it."""
+        self._read.pop(table.name, None)
+        self._empty.discard(table.name)
+        stored, folder = table.stored(table.contract(rows)), f"{self._run_folder}/{table.name}"
         if table.day_of:
             placed = with_places(table, stored, self.servers)
             # As few files in each folder as there can be, and as many as its size asks for.
@@ -214,21 +213,20 @@ class Store:
         self.write_gold(table, table.no_rows(self.spark))
         self._empty.add(table.name)
 
-    def _forget_gold(self, table: Table) -> None:
-        """Know nothing any more of what this run wrote before."""
-        kept = self._read.pop(table.name, None)
-        if kept is not None:
-            kept.unpersist()
-        self._empty.discard(table.name)
-
     def is_empty(self, table: Table) -> bool:
         """Return whether this run knows, without a look, that it wrote no row of a table."""
         return table.name in self._empty
 
     def gold(self, table: Table) -> DataFrame:
         """Return a table written in this run, or kept by it."""
+        if self.is_empty(table):
+            return table.no_rows(self.spark)
         if table.name not in self._read:
-            rows = self.spark.read.format(self.format).load(f"{self._gold}/{table.name}")
+            reader = self.spark.read.format(self.format)
+            if self.format == "parquet":
+                # To find it in the files takes a job; other formats may keep their own.
+                reader = reader.schema(table.ddl())
+            rows = reader.load(f"{self._gold}/{table.name}")
             self._read[table.name] = rows.select([column.name for column in table.columns])
         return self._read[table.name]
 
@@ -275,10 +273,7 @@ class Store:
         self._drop_staging()
 
     def discard(self) -> None:
-        """Forget what is kept of this run, and remove its folder if it was not published."""
-        for rows in self._read.values():
-            rows.unpersist()
-        self._read.clear()
+        """Remove the folder of this run, if it was not published."""
         if self._files is None:
             return
         self._files.delete(self._run_folder)

@@ -20,7 +20,7 @@ from natstui.analysis import defaults
 from natstui.analysis.folders import check_sessions, prepare_out
 from natstui.analysis.known import known_result, state_of
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
-from natstui.analysis.progress import Send, open_pipe, send_text
+from natstui.analysis.progress import Send, TextSend, open_pipe
 from natstui.errors import NatstuiError
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
@@ -40,9 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
         words.remote = os.environ.pop(REMOTE_VARIABLE, None)
     with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
         log = Path(words.log or f"{scratch}/spark.log")
-        send = open_pipe(log) if words.pipe else send_text
+        send = open_pipe(log) if words.pipe else TextSend()
         try:
-            send({"kind": "result", **_result(words, Path(scratch), send)})
+            send({"kind": "result", **_result(words, Path(scratch), log, send)})
         except NatstuiError as error:
             send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
             return error.exit_code
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _result(words: argparse.Namespace, scratch: Path, send: Send) -> dict[str, Any]:
+def _result(words: argparse.Namespace, scratch: Path, log: Path, send: Send) -> dict[str, Any]:
     sessions = check_sessions(words.sessions)
     words.out = prepare_out(words.out)
     state = None if words.remote else state_of(words, sessions)
@@ -61,7 +61,7 @@ def _result(words: argparse.Namespace, scratch: Path, send: Send) -> dict[str, A
     # Spark takes seconds to import and to start: only where there is something new.
     from natstui.analysis.pipeline import run
 
-    return run(words, sessions, state, scratch, send)
+    return run(words, sessions, state, scratch, log, send)
 
 
 def _parser() -> argparse.ArgumentParser:

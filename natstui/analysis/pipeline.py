@@ -25,8 +25,8 @@ from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.sources import find_sources
-from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
-from natstui.analysis.spark.failures import explain, is_gone, not_started
+from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting, jvm_exit_code
+from natstui.analysis.spark.failures import explain, is_gone, jvm_was_killed, not_started
 from natstui.analysis.spark.session import (
     SparkSettings,
     open_session,
@@ -36,14 +36,23 @@ from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
 _SILVER_STEPS = 4
+_MOST_PRINTED = 100_000
 _MOST_TRIES = 3
 """A recording that goes on completes a segment now and then, and gives it another name."""
 
 
 def run(
-    words: argparse.Namespace, sessions: list[str], state: str | None, scratch: Path, send: Send
+    words: argparse.Namespace,
+    sessions: list[str],
+    state: str | None,
+    scratch: Path,
+    log: Path,
+    send: Send,
 ) -> dict[str, Any]:
-    """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError."""
+    """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError.
+
+    `log` is where Spark's process prints to.
+    """
     progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
     out: str = words.out
     settings = _settings(words, sessions, scratch)
@@ -66,9 +75,18 @@ def run(
                 keep_result(out, state, found)
             return found
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        raise explain(not_started(error, settings.conf)) from error
+        killed = jvm_was_killed(jvm_exit_code())
+        raise explain(killed or not_started(error, settings.conf, _printed(log))) from error
     finally:
         progress.end()
+
+
+def _printed(log: Path) -> str:
+    """Return the end of what Spark's process printed."""
+    try:
+        return log.read_text("utf-8", "replace")[-_MOST_PRINTED:]
+    except OSError:
+        return ""
 
 
 def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> SparkSettings:

@@ -55,13 +55,27 @@ def _interrupt_after(stdin: int) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def send_text(line: dict[str, Any]) -> None:
-    """Print a line for a person, or for the log of a cluster."""
-    if line["kind"] == "progress" or line["kind"] == "failed":
-        sys.stderr.write(f"natstui: {line['text']}\n")
-    else:
-        counts = {name: len(table["rows"]) for name, table in line["tables"].items()}
-        sys.stdout.write(json.dumps({"out": line["out"], "rows": counts}) + "\n")
+class TextSend:
+    """Prints lines for a person, or for the log of a cluster: each step once."""
+
+    def __init__(self) -> None:
+        self._step = ""
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        """Print a line."""
+        if line["kind"] == "progress":
+            if line["text"] != self._step:
+                self._step = line["text"]
+                sys.stderr.write(f"natstui: {self._step}\n")
+        elif line["kind"] == "failed":
+            sys.stderr.write(f"natstui: {line['text']}\n")
+        else:
+            _print_counts(line)
+
+
+def _print_counts(line: dict[str, Any]) -> None:
+    counts = {name: len(table["rows"]) for name, table in line["tables"].items()}
+    sys.stdout.write(json.dumps({"out": line["out"], "rows": counts}) + "\n")
 
 
 EVERY_S = 0.5

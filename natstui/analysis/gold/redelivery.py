@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
@@ -54,6 +54,11 @@ ELECTED = ("stream_leader_elected", "consumer_leader_elected")
 """The advisories that tell of a new leader."""
 
 
+def said_count(*kinds: str) -> Column:
+    """Return how many advisories of some kinds there were, those recorded as counts included."""
+    return F.coalesce(F.sum(F.when(F.col("kind").isin(*kinds), F.col("said_count"))), F.lit(0))
+
+
 def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     """Return the table `redelivery`."""
     identity = [c.name for c in CONSUMER_IDENTITY]
@@ -63,9 +68,9 @@ def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
         F.max("redelivered_max_msgs").alias("redelivered_max_msgs"),
     )
     announced = silver.advisory.groupBy("session", "stream", "consumer").agg(
-        F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.count_if(F.col("kind") == GIVEN_UP).alias("given_up_count"),
-        F.count_if(F.col("kind") == TERMINATED).alias("terminated_count"),
+        said_count("nak").alias("naks_count"),
+        said_count(GIVEN_UP).alias("given_up_count"),
+        said_count(TERMINATED).alias("terminated_count"),
     )
     rows = rows.join(F.broadcast(announced), ["session", "stream", "consumer"], "left")
     rows = rows.na.fill(0, ["naks_count", "given_up_count", "terminated_count"])
@@ -82,9 +87,9 @@ def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -
     rows = consumer_rate.where(F.col("repeated_msgs") >= thresholds.hot_msgs)
     bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
     around = silver.advisory.groupBy("session", "stream", "consumer", bucket).agg(
-        F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.count_if(F.col("kind") == GIVEN_UP).alias("given_up_count"),
-        F.count_if(F.col("kind").isin(*ELECTED)).alias("own_count"),
+        said_count("nak").alias("naks_count"),
+        said_count(GIVEN_UP).alias("given_up_count"),
+        said_count(*ELECTED).alias("own_count"),
     )
     of_consumer = around.where(F.col("consumer").isNotNull())
     rows = rows.join(
@@ -134,16 +139,17 @@ POISON = Table(
 def poison(silver: Silver) -> DataFrame:
     """Return the table `poison`, from advisories and sampled acknowledgements."""
     announced = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
-        "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind"
-    )
+        "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind",
+        "said_count",
+    )  # fmt: skip
     acked = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us",
-        F.lit("ack").alias("kind"),
+        F.lit("ack").alias("kind"), F.lit(1).cast("bigint").alias("said_count"),
     )  # fmt: skip
     rows = announced.unionAll(acked).groupBy("session", "stream", "consumer", "stream_seq")
     messages = rows.agg(
         F.max("deliveries_count").alias("deliveries_count"),
-        F.count_if(F.col("kind") == "nak").alias("naks_count"),
+        said_count("nak").alias("naks_count"),
         F.bool_or(F.col("kind") == GIVEN_UP).alias("given_up"),
         F.bool_or(F.col("kind") == TERMINATED).alias("terminated"),
         F.bool_or(F.col("kind") == "ack").alias("acked"),
@@ -176,7 +182,9 @@ def never_settled(messages: DataFrame) -> DataFrame:
     """Return findings about messages that were delivered often and never settled."""
     rows = messages.where(~F.col("acked") & ~F.col("terminated"))
     rows = rows.withColumnsRenamed({"first_at_us": "start_at_us", "last_at_us": "end_at_us"})
-    weight = F.when(F.col("given_up"), 62).otherwise(45)
+    # The most delivered one is the example of them all.
+    often = F.least(F.log10(F.coalesce("deliveries_count", F.lit(0)) + 1), F.lit(9)) / 10
+    weight = F.when(F.col("given_up"), 62).otherwise(45) + often
     fate = F.when(F.col("given_up"), "was given up").otherwise("comes back again and again")
     sentence = F.format_string("message %d %s", F.col("stream_seq"), fate)
     deliveries = F.coalesce("deliveries_count", F.lit(0))

@@ -62,7 +62,7 @@ MANIFEST = Table(
 Step = Callable[[str], None]
 
 _EVENTS = (
-    (ADVISORY, ("advisory",), silver_events.advisories),
+    (ADVISORY, ("advisory", "advisories_counted"), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_acks.ack_times),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),

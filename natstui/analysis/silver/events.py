@@ -23,18 +23,40 @@ from natstui.model.records.recording import ClockStepped, Gap
 
 
 def advisories(index: DataFrame) -> DataFrame:
-    """Return the table `advisory`."""
+    """Return the table `advisory`: those recorded one by one, and those recorded as counts."""
     rows = of_kind(index, "advisory")
-    return ADVISORY.contract(
-        rows.select(
-            "session",
-            "line.*",
-            F.col("line.type").alias("kind"),
-            _number_in_body("stream_seq").alias("stream_seq"),
-            _number_in_body("deliveries").alias("deliveries_count"),
-            F.get_json_object("line.body_json", "$.leader").alias("leader"),
-        )
+    single = rows.select(
+        "session",
+        "line.*",
+        F.col("line.type").alias("kind"),
+        F.lit(1).alias("said_count"),
+        _number_in_body("stream_seq").alias("stream_seq"),
+        _number_in_body("deliveries").alias("deliveries_count"),
+        F.get_json_object("line.body_json", "$.leader").alias("leader"),
     )
+    return ADVISORY.contract(single.unionByName(_counted(index), allowMissingColumns=True))
+
+
+def _counted(index: DataFrame) -> DataFrame:
+    """Return one row per message that a count names, and one for all others that it counts."""
+    rows = of_kind(index, "advisories_counted").select("session", "line.*")
+    named = F.aggregate("messages", F.lit(0).cast("bigint"), lambda n, one: n + one["said_count"])
+    named_messages = F.transform(
+        "messages",
+        lambda one: F.struct(
+            one["stream_seq"].alias("stream_seq"),
+            one["said_count"].alias("said_count"),
+            F.nullif(one["deliveries_count"], F.lit(0)).alias("deliveries_count"),
+        ),
+    )
+    others = F.struct(
+        F.lit(None).cast("bigint").alias("stream_seq"),
+        (F.col("said_count") - named).alias("said_count"),
+        F.lit(None).cast("bigint").alias("deliveries_count"),
+    )
+    each = F.explode(F.concat(named_messages, F.array(others))).alias("each")
+    rows = rows.select("session", "stream", "consumer", "at_us", F.col("type").alias("kind"), each)
+    return rows.where(F.col("each.said_count") > 0).select("*", "each.*").drop("each")
 
 
 def _number_in_body(name: str) -> Column:

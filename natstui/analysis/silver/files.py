@@ -19,7 +19,7 @@ from natstui.analysis.folders import files_of
 from natstui.analysis.silver.sources import Source, reads_here
 from natstui.analysis.tables import SESSION, Table, columns
 
-PIPELINE_VERSION = 6
+PIPELINE_VERSION = 7
 """Raised when silver tables of older runs must be made again."""
 
 FILES = "records-*.jsonl*"

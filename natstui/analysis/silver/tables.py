@@ -120,6 +120,7 @@ ADVISORY = _event_table(
     *columns(
         ("at_us", "bigint", "When it arrived"),
         ("kind", "string", "Last word of the advisory's type"),
+        ("said_count", "bigint", "How many: 1, or those that came too fast to be recorded singly"),
         ("stream_seq", "bigint", "The message concerned"),
         ("deliveries_count", "bigint", "Deliveries of that message so far"),
         ("leader", "string", "The leader elected"),

@@ -70,3 +70,9 @@ def end_starting() -> None:
     if os.getpgrp() == os.getpid():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.killpg(os.getpgrp(), signal.SIGTERM)
+
+
+def jvm_exit_code() -> int | None:
+    """Return how the JVM that we started ended; None while it runs, or where we started none."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    return None if jvm is None else jvm.poll()

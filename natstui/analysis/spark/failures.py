@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 from natstui.analysis.conf import Conf
+from natstui.clean import clean_line
 from natstui.errors import AnalysisError, NatstuiError
 
 ERROR_MARK = "natstui-analysis:"
@@ -28,6 +31,11 @@ _KNOWN = (
     (
         r"OutOfMemoryError|GC overhead",
         "Spark ran out of memory: give it more with --memory 4g",
+    ),
+    (
+        r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source",
+        "Spark does not know the table format of spark.sql.sources.default: add its package with "
+        "--packages",
     ),
     (
         r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs\.s3a",
@@ -67,23 +75,63 @@ def explain(error: BaseException) -> NatstuiError:
     for pattern, sentence in _KNOWN:
         if re.search(pattern, text):
             return AnalysisError(sentence.format(where=_where(text)))
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return AnalysisError(f"Spark failed: {type(error).__name__}: {first[:300]}")
+    return AnalysisError(f"Spark failed: {_reason(error)[:300]}")
 
 
-def not_started(error: BaseException, conf: Conf) -> BaseException:
-    """Return what to say when Spark's own process has ended at once, otherwise the error."""
+def not_started(error: BaseException, conf: Conf, printed: str) -> BaseException:
+    """Return what to report when Spark's own process has ended at once, otherwise the error.
+
+    `printed` is what that process wrote before its end.
+    """
     if "JAVA_GATEWAY_EXITED" not in _whole_text(error):
         return error
-    packages = ", ".join(conf.packages)
-    reasons = [
-        *([f"{packages} cannot be fetched from Maven here"] if packages else []),
-        *(["a setting of --conf is wrong"] if conf.settings else []),
-        "--memory is more than there is, or nothing that Java can read",
-    ]
+    names = [name for name in _VARIABLES if os.environ.get(name)]
+    variables = f"; the environment sets {', '.join(names)}" if names else ""
+    said = _said_by_jvm(printed)
+    packages = f"; --packages asks for {', '.join(conf.packages)}" if conf.packages else ""
+    if said:
+        return AnalysisError(f"Spark does not start: {said}{packages}{variables}")
     return AnalysisError(
-        f"Spark does not start: {', or '.join(reasons)}; --log FILE keeps what it says"
+        f"Spark does not start, and its process printed nothing{packages}{variables}; --log FILE "
+        "keeps what it prints"
     )
+
+
+_VARIABLES = (
+    "_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_HOME", "SPARK_CONF_DIR",
+    "HADOOP_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON",
+)  # fmt: skip
+"""Variables of the environment with which Spark may not start."""
+_NEVER_SAYS = re.compile(
+    r"\s|Picked up |Error: A fatal exception|Error: Could not create the Java|::"
+)
+_SAYS = re.compile(
+    r"error|exception|unrecognized|invalid|could not|cannot|unable|no such|not found|unresolved",
+    re.IGNORECASE,
+)
+
+
+def _said_by_jvm(printed: str) -> str:
+    """Return the line that says why a JVM or Spark's launcher ended; empty where none does."""
+    lines = [line for line in printed.splitlines() if line and not _NEVER_SAYS.match(line)]
+    for number, line in enumerate(lines):
+        if _SAYS.search(line):
+            more = lines[number + 1 : number + 2] if line.endswith("initialization of VM") else []
+            return clean_line(": ".join([line.strip(), *more]))[:300]
+    return ""
+
+
+def jvm_was_killed(exit_code: int | None) -> AnalysisError | None:
+    """Return what to report when Spark's process ended under way; None while it lives."""
+    if exit_code is None or exit_code == 0:
+        return None
+    signal_number = -exit_code if exit_code < 0 else exit_code - 128
+    if signal_number == signal.SIGKILL:
+        return AnalysisError(
+            "Spark's Java was killed: the machine ran out of memory, or somebody ended it; give "
+            "it less with --memory, or close other programs"
+        )
+    return AnalysisError(f"Spark's Java ended under way (exit code {exit_code})")
 
 
 def is_bad_line(error: BaseException) -> bool:
@@ -98,6 +146,14 @@ def _whole_text(error: BaseException) -> str:
         parts.append(str(link))
         link = link.__cause__ or link.__context__
     return "\n".join(parts)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost reason of an error: of one of the JVM, what it says itself."""
+    text = str(error)
+    causes = re.findall(r"^(?:: |Caused by: )(.+)$", text, re.MULTILINE)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return causes[-1].strip() if causes else f"{type(error).__name__}: {first}"
 
 
 def _where(text: str) -> str:

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT, SMALL_BYTES
 from natstui.analysis.spark.java import find_java
+from natstui.errors import AnalysisError
 
 APP_NAME = "natstui-analysis"
 _JVM = "-XX:+UseParallelGC -XX:MaxDirectMemorySize=256m"
@@ -26,6 +28,13 @@ _JVM_ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",
 }
 """What the JVM finds in its environment where the user has not set it."""
+
+
+_ALONE = {
+    "spark.eventLog.enabled": "false",
+    "spark.hadoop.fs.defaultFS": "file:///",
+}
+"""What a cluster's configuration says of its own machines means nothing to a run on this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +81,12 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
 def open_session(settings: SparkSettings) -> SparkSession:
     """Start Spark, or connect to a server that runs it.
 
-    Raises AnalysisError where there is no Java to start it with.
+    Raises AnalysisError where there is no Java, or the environment asks for another Spark.
     """
     builder = SparkSession.builder.appName(APP_NAME)
     if settings.remote:
         return _tuned(builder.remote(settings.remote).getOrCreate(), settings)
+    _check_environment(os.environ)
     environment = start_environment(settings.master, os.environ) | find_java().environment()
     if _is_on_loopback(settings.master):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
@@ -110,6 +120,23 @@ def _is_on_loopback(master: str) -> bool:
     return master.startswith("local") or "127.0.0.1" in master
 
 
+def _check_environment(users: Mapping[str, str]) -> None:
+    """Raise AnalysisError when the environment asks for another Spark than that of pyspark."""
+    if users.get("SPARK_REMOTE"):
+        raise AnalysisError(
+            "SPARK_REMOTE is set: unset it, or give the address of the server with --remote"
+        )
+    home, unset = _find_spark_home(), "unset it to use that of pyspark"
+    named = f"SPARK_HOME={users.get('SPARK_HOME')}"
+    if not Path(home, "bin", "spark-submit").is_file():
+        raise AnalysisError(f"{named} has no bin/spark-submit: {unset}")
+    core = next((jar.name for jar in Path(home, "jars").glob("spark-core_*.jar")), "no jars")
+    if pyspark.__version__ not in core:
+        raise AnalysisError(
+            f"{named} is another version than pyspark {pyspark.__version__} ({core}): {unset}"
+        )
+
+
 @contextmanager
 def _in_environment(words: Mapping[str, str]) -> Iterator[None]:
     """Set variables for what is started meanwhile; what this process starts later is not Spark."""
@@ -134,6 +161,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
     given = settings.conf.start_settings()
     java = (_JVM_SMALL if settings.small else _JVM, given.pop(JAVA_OPTIONS, ""))
     return {
+        **(_ALONE if settings.master.startswith("local") else {}),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
         JAVA_OPTIONS: " ".join(java),

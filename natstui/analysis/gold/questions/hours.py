@@ -39,7 +39,7 @@ def hour(given: Given) -> DataFrame:
     stuck = given.gold("stuck").where(F.col("cause") != PAUSED.word)
     given_up = silver.advisory.where(F.col("kind") == GIVEN_UP)
     given_up = given_up.groupBy("session", _hour("at_us")).agg(
-        F.count("*").alias("given_up_count")
+        F.sum("said_count").alias("given_up_count")
     )
     repeated = given.gold("consumer_rate").groupBy("session", _hour("bucket_at_us"))
     repeated = repeated.agg(F.sum("repeated_msgs").alias("repeated_msgs"))

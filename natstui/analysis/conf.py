@@ -87,7 +87,7 @@ def _setting(word: str) -> tuple[str, str]:
     shown = clean_line(word)[:80]
     if not equals or not key.strip():
         raise AnalysisError(
-            f"--conf takes KEY=VALUE, for example spark.sql.files.maxPartitionBytes=64m, not {shown!r}"
+            f"--conf takes KEY=VALUE, for example spark.task.maxFailures=1, not {shown!r}"
         )
     key = key.strip()
     if not re.fullmatch(r"spark\.[\w.$-]+", key):

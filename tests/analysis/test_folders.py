@@ -11,10 +11,12 @@ import pytest
 from pyspark.errors import PySparkException
 
 from natstui.analysis.amount import recorded_bytes
+from natstui.analysis.conf import NOTHING, Conf
 from natstui.analysis.defaults import SMALL_BYTES
 from natstui.analysis.folders import check_remote, check_sessions, glob_escaped
-from natstui.analysis.spark.failures import explain
-from natstui.analysis.spark.session import SparkSettings, settings_for_size
+from natstui.analysis.progress import TextSend
+from natstui.analysis.spark.failures import explain, jvm_was_killed, not_started
+from natstui.analysis.spark.session import SparkSettings, open_session, settings_for_size
 from natstui.errors import AnalysisError, SessionError
 
 
@@ -27,12 +29,89 @@ from natstui.errors import AnalysisError, SessionError
         ("No FileSystem for scheme s3a", "hadoop-aws"),
         ("UNAUTHENTICATED: bad token", "refused the token"),
         ("something else\nat java.base", "Spark failed"),
+        ("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta", "--packages"),
+        (
+            "An error occurred while calling o59.create.\n: java.io.IOException: first\n\tat a.b\n"
+            "Caused by: java.io.IOException: Cannot run program",
+            "Spark failed: java.io.IOException: Cannot run program",
+        ),
     ],
 )
 def test_what_spark_says_becomes_a_sentence(spark_says: str, sentence: str) -> None:
     told = str(explain(PySparkException(spark_says)))
     assert sentence in told
     assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (
+            "Picked up JAVA_TOOL_OPTIONS: -Xmx9t\nError occurred during initialization of VM\n"
+            "Could not reserve enough space for object heap\n",
+            "Error occurred during initialization of VM: Could not reserve enough space for "
+            "object heap",
+        ),
+        (
+            "Invalid maximum heap size: -Xmxmuch\n"
+            "Error: Could not create the Java Virtual Machine.\n",
+            "Invalid maximum heap size: -Xmxmuch",
+        ),
+        (
+            "\t---- anything\n:: loading settings ::\n"
+            'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b]\n'
+            "\tat org.apache.spark\n",
+            'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b]',
+        ),
+        ("", "its process printed nothing"),
+    ],
+)
+def test_why_spark_does_not_start_is_what_its_process_said(
+    printed: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", "/somewhere")
+    monkeypatch.delenv("_JAVA_OPTIONS", raising=False)
+    ended = PySparkException("[JAVA_GATEWAY_EXITED] Java gateway process exited")
+    told = str(not_started(ended, Conf(packages=("a:b:1",)), printed))
+    assert said in told and "a:b:1" in told
+    assert "the environment sets" in told and "SPARK_CONF_DIR" in told
+    assert "_JAVA_OPTIONS" not in told.replace("JDK_JAVA_OPTIONS", "")
+    other = PySparkException("something else")
+    assert not_started(other, NOTHING, printed) is other
+
+
+def test_a_jvm_that_was_killed_is_no_host_that_cannot_be_reached() -> None:
+    for exit_code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+        assert "out of memory" in str(jvm_was_killed(exit_code))
+    assert "exit code 3" in str(jvm_was_killed(3))
+    assert jvm_was_killed(None) is None and jvm_was_killed(0) is None
+
+
+def test_another_spark_than_that_of_pyspark_is_refused_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusal() -> str:
+        with pytest.raises(AnalysisError) as caught:
+            open_session(SparkSettings(tmp_path))
+        return str(caught.value)
+
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert f"SPARK_HOME={tmp_path} has no bin/spark-submit" in refusal()
+    for name in ("bin/spark-submit", "jars/spark-core_2.13-3.5.1.jar"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    assert "is another version than pyspark" in refusal()
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    assert refusal().startswith("SPARK_REMOTE is set")
+
+
+def test_under_spark_submit_each_step_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    send = TextSend()
+    for text in ("one", "one", "two", "two", "one"):
+        send({"kind": "progress", "text": text})
+    send({"kind": "failed", "text": "it failed"})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["natstui: one", "natstui: two", "natstui: one", "natstui: it failed"]
 
 
 def test_our_own_errors_stay_as_they_are() -> None:

@@ -18,8 +18,7 @@ from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.folders import check_remote, locked
-from natstui.analysis.gold.answers import TABLES
-from natstui.analysis.gold.build import build_gold
+from natstui.analysis.gold.build import TABLES, build_gold
 from natstui.analysis.known import forget_result, keep_result
 from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver

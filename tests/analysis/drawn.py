@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from natstui.analysis.defaults import ROWS_COUNT
-from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.harm import ADVISED
 from natstui.analysis.gold.telling.picture import MOST_DRAWN, MOST_POINTS
 from natstui.analysis.tables import Column

@@ -13,7 +13,7 @@ from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import records, write_session
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold import build as gold
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -33,6 +34,24 @@ def _slope(points: list[tuple[float, float]]) -> float | None:
     if len(points) < 2:
         return None
     return statistics.linear_regression(*zip(*points, strict=True)).slope
+
+
+def _slope_error(points: list[tuple[float, float]]) -> float | None:
+    """Return the standard error of a slope whose residuals resemble the ones before them."""
+    n = len(points)
+    if n < 3:
+        return None
+    slope, middle = _slope(points), statistics.fmean(x for x, _ in points)
+    mean = statistics.fmean(y for _, y in points)
+    assert slope is not None
+    residuals = [y - mean - slope * (x - middle) for x, y in points]
+    squares = math.fsum(one * one for one in residuals)
+    if squares <= n * (max(y for _, y in points) * 1e-9) ** 2:
+        return 0.0
+    r = sum(a * b for a, b in itertools.pairwise(residuals)) / squares
+    r = min(max(r, 0.0), 0.95)
+    spread = math.fsum((x - middle) ** 2 for x, _ in points)
+    return math.sqrt(squares / (n - 2) / spread * (1 + r) / (1 - r))
 
 
 def lag(session: str, records: list[Record]) -> list[Row]:
@@ -75,6 +94,7 @@ def _lag_row(minutes: list[Row], samples: list[Row], published: float | None) ->
     last = pending[-1]
     ages = [s["at_us"] - s["next_at_us"] for s in samples if s["next_at_us"] is not None]
     falls = recent is not None and recent < 0
+    estimate = 0.0 if not last else last / published if published else None
     return {
         "first_at_us": minutes[0]["bucket_at_us"],
         "last_at_us": minutes[-1]["bucket_at_us"],
@@ -84,10 +104,15 @@ def _lag_row(minutes: list[Row], samples: list[Row], published: float | None) ->
         "pending_max_msgs": max(pending),
         "pending_mean_msgs": statistics.fmean(pending),
         "growth_per_min": _slope(points),
+        "growth_error_per_min": _slope_error(points),
+        "buckets_count": len(points),
         "recent_growth_per_min": recent,
         "drain_s": 0.0 if not last else last / (-recent / 60) if recent and falls else None,
         "behind_max_s": max(ages) / 1e6 if ages else None,
-        "behind_estimate_s": 0.0 if not last else last / published if published else None,
+        "behind_last_s": estimate
+        if minutes[-1]["behind_max_s"] is None
+        else minutes[-1]["behind_max_s"],
+        "behind_estimate_s": estimate,
         "never_caught_up": all(pending),
     }
 

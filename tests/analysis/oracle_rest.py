@@ -15,6 +15,7 @@ from tests.analysis.oracle_rates import (
     BUCKET_US,
     LARGEST_PAUSE_US,
     bucket,
+    pieces,
     polls_of,
 )
 from tests.analysis.planted import stream_series
@@ -136,3 +137,26 @@ def notes(session: str, records: list[Record]) -> list[Row]:
         for record in records
         if isinstance(record, Noted)
     ]
+
+
+def message_size(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    rows = []
+    for (name, born), samples in stream_series(polls_of(records)).items():
+        for hour, piece in pieces(samples, ("last_seq",), 3_600_000_000).items():
+            kept = [one for one in piece["samples"] if one["stored_msgs"]]
+            if kept:
+                sizes = [one["stored_bytes"] / one["stored_msgs"] for one in kept]
+                steps = [(was, now) for was, now in piece["steps"] if now["stored_msgs"]]
+                rows.append(
+                    {
+                        "session": session, "stream": name, "created_at_us": born,
+                        "hour_at_us": hour,
+                        "published_msgs": sum(now["last_seq"] - was["last_seq"]
+                                              for was, now in steps),
+                        "message_bytes": sizes[-1],
+                        "message_min_bytes": min(sizes),
+                        "message_max_bytes": max(sizes),
+                    }
+                )  # fmt: skip
+    return rows

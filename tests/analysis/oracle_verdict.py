@@ -14,6 +14,7 @@ from tests.analysis.oracle_recorded import time_text, with_recorded
 Row = dict[str, Any]
 HARMS = ("lost", "stuck", "soon", "late", "wasteful", "blind", "none")
 Gold = dict[str, list[Row]]
+T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
 AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_away": 42,
                 "replica_lag": 40,
                 "gap": 35, "api_slow": 33, "leader_change": 28}  # fmt: skip
@@ -112,8 +113,13 @@ def _consumers(gold: Gold) -> Iterator[Row]:
             row["never_caught_up"],
             row["growth_per_min"],
         )
-        grows = growth is not None and growth > 0 and row["drain_s"] is None
-        if left > 0 and (never or grows) and row["watched_s"] >= 15:
+        error, count = row["growth_error_per_min"], row["buckets_count"]
+        sure = next((t for most, t in T_NEEDED if count <= most), 2.85)
+        grows = growth is not None and error is not None and growth > max(0.0, sure * error)
+        behind_s = row["behind_last_s"]
+        matters = left > 0 and (behind_s is None or behind_s >= 10)
+        falls = grows and row["drain_s"] is None
+        if matters and (never or falls) and row["watched_s"] >= 15:
             yield _told(
                 row, "lag", _consumer(row),
                 (50 if never else 40) + min(math.log10(left + 1) * 4, 25),

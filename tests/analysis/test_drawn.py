@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from natstui.analysis.gold.answers import TABLES
+from natstui.analysis.gold.build import TABLES
 from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
 from natstui.analysis.report import page as home
 from natstui.analysis.report.notebook import notebook_text

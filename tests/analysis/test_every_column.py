@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.session import SESSION_SUMMARY, damaged
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
@@ -61,6 +61,7 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "bench_account": oracle_bench.bench_account,
     "bench_knee": oracle_bench.bench_knee,
     "picture": oracle_picture.picture,
+    "message_size": oracle_rest.message_size,
     "note": oracle_rest.notes,
     **oracle_questions.OF_A_SESSION,
 }

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from html.parser import HTMLParser
 from typing import Any
 
-from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.picture import PICTURE
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import cell_text, heads, sections, shown

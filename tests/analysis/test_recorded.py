@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold import build as gold
 from natstui.cli.demo import running_shop
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkFinished, StartBenchmark

@@ -15,7 +15,7 @@ SESSION = """
 import sys
 from pathlib import Path
 from natstui.analysis.spark.session import SparkSettings, open_session
-spark = open_session(SparkSettings(Path(sys.argv[1]), "local[1]", partitions_count=1, size_bytes=0))
+spark = open_session(SparkSettings(Path(sys.argv[1]), "local[1]", size_bytes=0))
 print(spark.sparkContext.parallelize([1], 1).map(lambda _: sys.executable).first())
 spark.stop()
 """

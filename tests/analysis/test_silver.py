@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import glob_escaped
-from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import events as silver_events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.gold.build import ANSWERS
 from tests.architecture.source import Module, modules
 
 COLUMNS = {answer.table.name: {c.name for c in answer.table.columns} for answer in ANSWERS}

@@ -238,6 +238,7 @@ def away_or_slow(stretches: DataFrame) -> DataFrame:
     return finding(stretches, "availability", subject, weight, words, F.col("kind"))
 
 
+PLACE = 120
 ANSWERS = (
     Answer(
         AVAILABILITY,

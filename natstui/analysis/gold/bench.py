@@ -333,6 +333,7 @@ def _section(title: str, *names: str) -> Section:
     return Section(title, ("session", "run_id", *names), "No benchmark was recorded.", True)
 
 
+PLACE = 160
 ANSWERS = (
     Answer(
         BENCH_STEADY,

@@ -1,20 +1,44 @@
-"""Gold: compute and write every answer, each after those that it needs."""
+"""Gold: every answer in the order of the report, computed and written after those that it needs.
+
+The answers are those of each file below this folder that has some: a new one is one file with
+`ANSWERS`, a tuple of them, and `PLACE`, where they are in a report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
+from importlib import import_module
+from types import ModuleType
 
 from pyspark.sql import DataFrame
 
+from natstui.analysis import gold as folder
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Given
-from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.gold import findings, verdict
+from natstui.analysis.gold.answer import Answer, Given
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table
 
 Step = Callable[[str], None]
+
+
+def _files() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        if found.name != __name__:
+            module = import_module(found.name)
+            if hasattr(module, "PLACE"):
+                yield module
+
+
+_OTHERS: tuple[Answer, ...] = tuple(
+    answer for file in sorted(_files(), key=lambda file: file.PLACE) for answer in file.ANSWERS
+)
+# What ranks the findings of all answers, and the recorded findings, come first.
+ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHERS), *findings.ANSWERS, *_OTHERS)
+TABLES = tuple(answer.table for answer in ANSWERS)
 
 
 def build_gold(store: Store, sessions: list[str], thresholds: Thresholds, step: Step) -> None:

@@ -264,6 +264,7 @@ def made_again(streams: DataFrame) -> DataFrame:
     return finding(rows, "identity", F.col("stream"), F.lit(48), (sentence, evidence))
 
 
+PLACE = 130
 ANSWERS = (
     Answer(
         CAPACITY,

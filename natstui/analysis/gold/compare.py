@@ -66,6 +66,7 @@ def _rows_of_run(given: Given) -> DataFrame:
     return given.known_rows(COMPARISON, compare(reduce(values), given.thresholds.baseline))
 
 
+PLACE = 40
 ANSWERS = (
     Answer(
         COMPARISON,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
+from natstui.analysis.gold.comparing.statistics import NOISE
 from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -14,6 +17,10 @@ from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S
 
 UNKNOWN_GROWTH = "recorded too shortly to tell how fast it grows"
+_MOST_ALIKE = 0.95
+_T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
+"""Up to so many buckets, a slope must be so many times its error: Student's t, one-sided 0.995."""
+_T_OF_MANY = 2.85
 RECENT_BUCKETS = 5
 """The time to drain comes from the growth over this many last buckets."""
 
@@ -30,9 +37,22 @@ LAG = Table(
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_mean_msgs", "double", "Unprocessed on average"),
         ("growth_per_min", "double", "Slope of the mean lag over the session"),
+        (
+            "growth_error_per_min",
+            "double",
+            "Standard error of that slope, with the resemblance of "
+            "neighbouring buckets counted; null with fewer than 3",
+        ),
+        ("buckets_count", "bigint", "Buckets that the slope comes from"),
         ("recent_growth_per_min", "double", "The same over the last buckets"),
         ("drain_s", "double", "Time until nothing is pending at the recent pace; null is never"),
         ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
+        (
+            "behind_last_s",
+            "double",
+            "Greatest age of the next message in the last bucket; where it "
+            "was not asked for, pending over what its stream then stored",
+        ),
         ("behind_estimate_s", "double", "Pending at the end over what its stream then stored"),
         ("never_caught_up", "boolean", "Something was pending at every sample"),
         ("made_again", "boolean", "Another consumer of the same stream had its name before"),
@@ -47,8 +67,9 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
     rows = consumer_rate.join(F.broadcast(ends), "series_id")
     recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
     # The middle of what was watched: of the first and the last bucket that may be seconds.
-    minutes = (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6
-    pending, samples = F.col("pending_mean_msgs"), F.col("samples_count")
+    rows = rows.withColumn("minute", (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6)
+    rows = _with_residuals(rows)
+    pending, samples, minutes = map(F.col, ("pending_mean_msgs", "samples_count", "minute"))
     rows = rows.groupBy("series_id", *(c.name for c in CONSUMER_IDENTITY)).agg(
         F.min("bucket_at_us").alias("first_at_us"),
         F.max("bucket_at_us").alias("last_at_us"),
@@ -58,11 +79,42 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
         F.max("pending_max_msgs").alias("pending_max_msgs"),
         (F.sum(pending * samples) / F.sum(samples)).alias("pending_mean_msgs"),
         F.regr_slope(pending, minutes).alias("growth_per_min"),
+        _slope_error().alias("growth_error_per_min"),
+        F.count("*").alias("buckets_count"),
         F.regr_slope(F.when(recent, pending), minutes).alias("recent_growth_per_min"),
         F.max("behind_max_s").alias("behind_max_s"),
+        F.max_by("behind_max_s", "bucket_at_us").alias("behind_last_s"),
         (F.min("pending_min_msgs") > 0).alias("never_caught_up"),
     )
     return LAG.contract(_with_times(rows, stream_rate))
+
+
+def _with_residuals(rows: DataFrame) -> DataFrame:
+    """Add how far each bucket lies from the line through its series, and the bucket before."""
+    series = Window.partitionBy("series_id")
+    minute, pending = F.col("minute"), F.col("pending_mean_msgs")
+    slope = F.coalesce(F.regr_slope(pending, minute).over(series), F.lit(0.0))
+    from_middle = minute - F.avg(minute).over(series)
+    residual = pending - F.avg(pending).over(series) - slope * from_middle
+    rows = rows.withColumn("residual", residual)
+    before = F.lag("residual").over(series.orderBy("bucket_at_us"))
+    return rows.withColumn("residual_before", before)
+
+
+def _slope_error() -> Column:
+    """Return the standard error of the slope of a series; null with fewer than 3 buckets.
+
+    Residuals that resemble those before them count for fewer than they are: n (1 - r) / (1 + r).
+    """
+    n, residual = F.count("*"), F.col("residual")
+    squares = F.sum(residual * residual)
+    alike = F.sum(residual * F.col("residual_before")) / F.nullif(squares, F.lit(0.0))
+    r = F.least(F.greatest(F.coalesce(alike, F.lit(0.0)), F.lit(0.0)), F.lit(_MOST_ALIKE))
+    spread = F.regr_sxx(F.col("pending_mean_msgs"), F.col("minute"))
+    error = F.sqrt(squares / (n - 2) / spread * (1 + r) / (1 - r))
+    rounding = F.max("pending_mean_msgs") * NOISE
+    is_line = squares <= n * rounding * rounding
+    return F.when(n > 2, F.when(is_line, F.lit(0.0)).otherwise(error))
 
 
 def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
@@ -79,7 +131,14 @@ def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
     estimate = F.when(pending == 0, F.lit(0.0)).when(
         F.col("published_per_s") > 0, pending / F.col("published_per_s")
     )
-    return rows.withColumns({"drain_s": drain, "behind_estimate_s": estimate, "made_again": again})
+    return rows.withColumns(
+        {
+            "drain_s": drain,
+            "behind_estimate_s": estimate,
+            "behind_last_s": F.coalesce("behind_last_s", estimate),
+            "made_again": again,
+        }
+    )
 
 
 def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
@@ -124,11 +183,15 @@ def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds)
 def falling_behind(lags: DataFrame) -> DataFrame:
     """Return findings about consumers that fall behind, or never caught up.
 
-    Of one that was there for seconds only, neither can be told.
+    Only where the backlog matters at the end: the next message waits for long, or nothing is known
+    to make it shorter. To fall behind, it must have grown by more than chance. Of one that was
+    there for seconds only, neither can be told.
     """
-    growing = (F.col("growth_per_min") > 0) & (F.col("pending_last_msgs") > 0)
-    rows = lags.where(F.col("never_caught_up") | (growing & (F.col("drain_s").isNull())))
-    rows = rows.where((F.col("pending_last_msgs") > 0) & (F.col("watched_s") >= FALLING_WINDOW_S))
+    falls = is_growing() & F.col("drain_s").isNull()
+    rows = lags.where(F.col("never_caught_up") | falls)
+    matters = F.coalesce(F.col("behind_last_s") >= FALLING_BEHIND_S, F.lit(True))
+    rows = rows.where((F.col("pending_last_msgs") > 0) & matters)
+    rows = rows.where(F.col("watched_s") >= FALLING_WINDOW_S)
     weight = F.when(F.col("never_caught_up"), 50).otherwise(40) + F.least(
         F.log10(F.col("pending_last_msgs") + 1) * 4, F.lit(25)
     )
@@ -141,6 +204,19 @@ def falling_behind(lags: DataFrame) -> DataFrame:
     )
     evidence = F.concat(F.format_string("%d pending at the start, ", "pending_first_msgs"), growth)
     return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
+
+
+def is_growing() -> Column:
+    """Return whether a backlog grows by more than chance: 99.5 % sure."""
+    needed = reduce(
+        lambda otherwise, few: F.when(F.col("buckets_count") <= few[0], few[1]).otherwise(
+            otherwise
+        ),
+        reversed(_T_NEEDED),
+        F.lit(_T_OF_MANY),
+    )
+    grows = F.col("growth_per_min") > needed * F.col("growth_error_per_min")
+    return F.coalesce((F.col("growth_per_min") > 0) & grows, F.lit(False))
 
 
 def was_behind(periods: DataFrame) -> DataFrame:
@@ -164,6 +240,7 @@ def made_again(lags: DataFrame) -> DataFrame:
     return finding(rows, "identity", consumer_text(), F.lit(47), words, F.lit("made again"))
 
 
+PLACE = 70
 ANSWERS = (
     Answer(
         LAG,

@@ -163,6 +163,7 @@ def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
 _MOST_ROWS_COUNT = 20
 """These tables have a row per bucket and stream or consumer: a result holds only the first."""
 
+PLACE = 20
 ANSWERS = (
     Answer(
         STREAM_RATE,

@@ -194,6 +194,7 @@ def never_settled(messages: DataFrame) -> DataFrame:
     return finding(rows, "poison", consumer_text(), weight, (sentence, evidence), fate)
 
 
+PLACE = 90
 ANSWERS = (
     Answer(
         REDELIVERY,

@@ -115,6 +115,7 @@ def damaged(sessions: DataFrame) -> DataFrame:
     return finding(rows, RECORDING, F.col("session"), F.lit(50), (sentence, F.col("damage")))
 
 
+PLACE = 10
 ANSWERS = (
     Answer(
         SESSION_SUMMARY,

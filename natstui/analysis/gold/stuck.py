@@ -152,6 +152,7 @@ def without_progress(stretches: DataFrame) -> DataFrame:
     )
 
 
+PLACE = 60
 ANSWERS = (
     Answer(
         STUCK,

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer
-from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.spark.store import Store
 
 FORMAT_VERSION = 1

@@ -149,6 +149,7 @@ def moment(name: str) -> Column:
     return F.date_format(F.timestamp_micros(name), "yyyy-MM-dd HH:mm 'UTC'")
 
 
+PLACE = 140
 ANSWERS = (
     Answer(
         ACCOUNT_FULL,

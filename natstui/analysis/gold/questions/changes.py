@@ -131,6 +131,7 @@ def worse_after(rows: DataFrame) -> DataFrame:
     return finding(rows, "change", consumer_text(), weights[trouble], words, trouble)
 
 
+PLACE = 50
 ANSWERS = (
     Answer(
         CHANGE,

@@ -162,6 +162,7 @@ def follows(rows: DataFrame) -> DataFrame:
     return finding(rows, "delay", consumer_text(), weight, (sentence, evidence), F.col("driver"))
 
 
+PLACE = 80
 ANSWERS = (
     Answer(
         DELAY,

@@ -103,6 +103,7 @@ def worst_hour(hours: DataFrame) -> DataFrame:
     return finding(rows, "hour", F.col("session"), F.lit(30), (sentence, evidence))
 
 
+PLACE = 30
 ANSWERS = (
     Answer(
         HOUR,

@@ -99,6 +99,7 @@ def unused(rows: DataFrame) -> DataFrame:
     return finding(rows, "idle", F.lit("account"), F.lit(26), (sentence, evidence))
 
 
+PLACE = 150
 ANSWERS = (
     Answer(
         IDLE,

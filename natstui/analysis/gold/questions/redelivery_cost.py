@@ -48,6 +48,7 @@ def redelivery_cost(redelivery: DataFrame, capacity: DataFrame) -> DataFrame:
     )
 
 
+PLACE = 100
 ANSWERS = (
     Answer(
         REDELIVERY_COST,

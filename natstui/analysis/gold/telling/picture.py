@@ -185,6 +185,7 @@ def _published(samples: DataFrame, widths: DataFrame) -> DataFrame:
     return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
 
 
+PLACE = 170
 ANSWERS = (
     Answer(
         PICTURE,

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, GroupedData, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, counted, finding, time_text
-from natstui.analysis.gold.telling.forecast import between, full_in_s, reach, told_s
+from natstui.analysis.gold.telling.forecast import (
+    Growth,
+    between,
+    full_in_s,
+    growth_sums,
+    numbered_parts,
+    told_s,
+)
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -53,74 +60,80 @@ ACCOUNT_CAPACITY = Table(
 )
 
 
+_LEVELS = ("msgs", "bytes")
+
+
 def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return the table `capacity`."""
     identity = [c.name for c in STREAM_IDENTITY]
-    rows = _grown(stream_rate.groupBy("series_id", *identity), thresholds)
+    rows = _grown(stream_rate, identity, thresholds)
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
-    limits = streams.select(*identity, "max_msgs", "max_bytes", "discard")
+    limits = streams.select(*identity, "max_msgs", "max_bytes", "max_age_ns", "discard")
     rows = rows.join(F.broadcast(limits), identity, "left")
-    message_bytes = F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0))
-    watched_s, bytes_full = F.col("watched_s"), F.when(bytes_are_full(), F.lit(0.0))
-    bytes_s = bytes_full.otherwise(full_in_s("max_bytes", "stored_bytes", "growth_bytes_per_s"))
-    msgs_s = full_in_s("max_msgs", "stored_msgs", "growth_msgs_per_s")
+    bytes_full = F.coalesce(bytes_are_full(), F.lit(False))
+    left_s = {what: _left_s(what, thresholds) for what in _LEVELS}
+    left_s["bytes"] = F.when(bytes_full, F.lit(0.0)).otherwise(left_s["bytes"])
     rows = rows.withColumns(
         {
-            "message_bytes": message_bytes,
-            "msgs_full_in_s": told_s(msgs_s, watched_s),
-            "bytes_full_in_s": told_s(bytes_s, watched_s),
+            "message_bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
+            **{
+                f"{what}_full_in_s": told_s(left, F.col("watched_s"))
+                for what, left in left_s.items()
+            },
         }
     )
-    told = F.least("msgs_full_in_s", "bytes_full_in_s").isNotNull()
     ends = {
-        "earliest_s": _first_limit_s(bytes_full, 1),
-        "latest_s": _first_limit_s(bytes_full, -1),
+        "earliest_s": _first_limit_s(thresholds, 1),
+        "latest_s": _first_limit_s(thresholds, -1),
     }
-    return CAPACITY.contract(
-        rows.withColumns({name: F.when(told, end) for name, end in ends.items()})
-    )
+    return CAPACITY.contract(rows.withColumns(ends))
 
 
-def _grown(streams: GroupedData, thresholds: Thresholds) -> DataFrame:
+def _grown(stream_rate: DataFrame, identity: list[str], thresholds: Thresholds) -> DataFrame:
     """Return what each stream keeps, how it grew, and how its growth differed over time."""
-    watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
     # What little of a bucket was watched says little of the growth.
     whole = F.col("covered_s") >= thresholds.bucket_s / 2
-    rows = streams.agg(
+    paces = {
+        f"{what}_pace": F.when(whole, F.col(f"grown_{what}") / F.col("covered_s"))
+        for what in _LEVELS
+    }
+    rows = numbered_parts(stream_rate.withColumns(paces), ["series_id"], "bucket_at_us", [*paces])
+    watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
+    return rows.groupBy("series_id", *identity).agg(
         F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
         F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
+        F.max_by("first_at_us", "bucket_at_us").alias("first_at_us"),
+        F.max("last_at_us").alias("last_at_us"),
         (F.sum("published_msgs") > F.sum("grown_msgs")).alias("losing"),
         F.sum("resets_count").alias("resets_count"),
         F.sum("covered_s").alias("watched_s"),
-        *(
-            column
-            for what in ("msgs", "bytes")
-            for column in (
-                (F.sum(f"grown_{what}") / watched_s).alias(f"growth_{what}_per_s"),
-                F.stddev_samp(F.when(whole, F.col(f"grown_{what}") / F.col("covered_s"))).alias(
-                    f"{what}_spread"
-                ),
-            )
-        ),
-        F.count_if(whole).alias("parts_count"),
-    )
-    parts = F.col("parts_count")
-    return rows.withColumns(
-        {f"{what}_far": reach(F.col(f"{what}_spread"), parts) for what in ("msgs", "bytes")}
+        *((F.sum(f"grown_{what}") / watched_s).alias(f"growth_{what}_per_s") for what in _LEVELS),
+        *(column for pace in paces for column in growth_sums(pace)),
     )
 
 
-def _first_limit_s(bytes_full: Column, sign: int) -> Column:
+def _left_s(what: str, thresholds: Thresholds) -> Column:
+    """Return the time until a limit at the growth of the end; null where it is not certain."""
+    growth = Growth(f"{what}_pace", thresholds.bucket_s)
+    mean = full_in_s(f"max_{what}", f"stored_{what}", f"growth_{what}_per_s")
+    room = F.col(f"max_{what}") - F.col(f"stored_{what}")
+    carried_on = F.when(room <= 0, F.lit(0.0)).when(growth.is_certain(), growth.left_s(room))
+    left_s = F.when(growth.is_known(), carried_on).otherwise(mean)
+    # From when the first message is old enough, as many go as come.
+    expires_s = (F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")) / 1e6
+    lasts = F.coalesce(left_s <= F.greatest(expires_s, F.lit(0.0)), F.lit(True))
+    return F.when(lasts, left_s)
+
+
+def _first_limit_s(thresholds: Thresholds, sign: int) -> Column:
     """Return the time until the first limit at the most (1) or the least (-1) growth."""
-    left_s = {
-        what: full_in_s(
-            f"max_{what}",
-            f"stored_{what}",
-            F.col(f"growth_{what}_per_s") + sign * F.col(f"{what}_far"),
-        )
-        for what in ("msgs", "bytes")
-    }
-    return F.least(left_s["msgs"], bytes_full.otherwise(left_s["bytes"]))
+    ends = []
+    for what in _LEVELS:
+        growth, told = Growth(f"{what}_pace", thresholds.bucket_s), F.col(f"{what}_full_in_s")
+        left_s = growth.left_s(F.col(f"max_{what}") - F.col(f"stored_{what}"), sign)
+        known = F.when(growth.is_known(), left_s)
+        ends.append(F.when(told == 0, F.lit(0.0)).when(told > 0, known))
+    return F.least(*ends)
 
 
 def account_capacity(silver: Silver) -> DataFrame:

@@ -135,9 +135,13 @@ STREAM_RATE = Table(
         ("stored_msgs", "bigint", "Messages kept at the end of the bucket"),
         ("stored_bytes", "bigint", "Bytes kept at the end of the bucket"),
         ("last_seq", "bigint", "Last sequence at the end of the bucket"),
+        ("first_at_us", "bigint", "When the first message kept at the end of it was stored"),
     ),
     day_of="bucket_at_us",
 )
+
+
+_AT_THE_END = ("stored_msgs", "stored_bytes", "last_seq", "first_at_us")
 
 
 def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
@@ -148,7 +152,7 @@ def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.sum("published_msgs").alias("published_msgs"),
         F.sum("grown_msgs").alias("grown_msgs"),
         F.sum("grown_bytes").alias("grown_bytes"),
-        *(last(name).alias(name) for name in ("stored_msgs", "stored_bytes", "last_seq")),
+        *(last(name).alias(name) for name in _AT_THE_END),
     )
     return STREAM_RATE.contract(
         rows.withColumns(

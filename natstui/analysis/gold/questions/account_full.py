@@ -10,12 +10,20 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, finding
-from natstui.analysis.gold.telling.forecast import between, foreseen, reach
+from natstui.analysis.gold.telling.forecast import (
+    Growth,
+    between,
+    foreseen,
+    growth_sums,
+    numbered_parts,
+    quantile,
+)
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
 
 PARTS_COUNT = 12
+_PACE = "pace"
 _FURTHEST_S = 100 * 365 * 86_400
 _TOLD_S = 30 * 86_400
 """A limit that is reached later is in the table, and no finding."""
@@ -70,51 +78,46 @@ def _forecast(poll: DataFrame, what: str) -> DataFrame:
     )
     # A session of one poll has no time in it.
     growth = F.when(F.col("elapsed_s") > 0, F.col("grown_bytes") / F.col("elapsed_s"))
-    rows = (
-        parts.withColumn("growth", growth)
-        .groupBy("session")
-        .agg(
-            F.max_by("newest", "part").alias("newest"),
-            (F.sum("grown_bytes") / F.nullif(F.sum("elapsed_s"), F.lit(0.0))).alias(
-                "growth_bytes_per_s"
-            ),
-            F.coalesce(F.sum("elapsed_s"), F.lit(0.0)).alias("watched_s"),
-            F.stddev_samp("growth").alias("spread"),
-            F.count("growth").alias("parts_count"),
-        )
+    parts = numbered_parts(parts.withColumn(_PACE, growth), ["session"], "part", [_PACE])
+    rows = parts.groupBy("session").agg(
+        F.max_by("newest", "part").alias("newest"),
+        (F.sum("grown_bytes") / F.nullif(F.sum("elapsed_s"), F.lit(0.0))).alias(
+            "growth_bytes_per_s"
+        ),
+        F.coalesce(F.sum("elapsed_s"), F.lit(0.0)).alias("watched_s"),
+        F.stddev_samp(_PACE).alias("spread"),
+        F.count(_PACE).alias("parts_count"),
+        *growth_sums(_PACE),
     )
     return _with_moments(rows.select("*", "newest.*").withColumn("what", F.lit(what)))
 
 
 def _with_moments(rows: DataFrame) -> DataFrame:
-    growth, far = F.col("growth_bytes_per_s"), reach(F.col("spread"), F.col("parts_count"))
-    rows = rows.withColumns(
+    pace, parts = F.col("growth_bytes_per_s"), F.col("parts_count")
+    far = quantile(parts) * F.col("spread") / F.sqrt(parts)
+    room = F.col("limit_bytes") - F.col("used_bytes")
+    growth = Growth(_PACE, F.col("watched_s") / parts)
+    mean = F.when(room <= 0, F.lit(0.0)).when(pace > 0, room / pace)
+    carried_on = F.when(room <= 0, F.lit(0.0)).when(growth.is_certain(), growth.left_s(room))
+    left_s = {
+        "full_at_us": F.when(growth.is_known(), carried_on).otherwise(mean),
+        "earliest_at_us": F.when(growth.is_known(), growth.left_s(room, 1)),
+        "latest_at_us": F.when(growth.is_known(), growth.left_s(room, -1)),
+    }
+    told = foreseen(left_s["full_at_us"], F.col("watched_s"))
+    moments = {name: F.when(told, _full_at_us(left)) for name, left in left_s.items()}
+    return rows.withColumns(
         {
-            "low_bytes_per_s": growth - far,
-            "high_bytes_per_s": growth + far,
+            "low_bytes_per_s": pace - far,
+            "high_bytes_per_s": pace + far,
             "end_at_us": F.col("at_us"),
+            **moments,
         }
     )
-    told = foreseen(_left_s("growth_bytes_per_s"), F.col("watched_s"))
-    moments = {
-        "full_at_us": "growth_bytes_per_s",
-        "earliest_at_us": "high_bytes_per_s",
-        "latest_at_us": "low_bytes_per_s",
-    }
-    return rows.withColumns(
-        {name: F.when(told, _full_at_us(pace)) for name, pace in moments.items()}
-    )
 
 
-def _left_s(pace: str) -> Column:
-    """Return the time until the limit is reached at a pace; null is never."""
-    room = F.col("limit_bytes") - F.col("used_bytes")
-    left_s = F.when(room <= 0, F.lit(0.0)).when(F.col(pace) > 0, room / F.col(pace))
-    return F.when(F.col(pace).isNotNull(), left_s)
-
-
-def _full_at_us(pace: str) -> Column:
-    left_s = _left_s(pace)
+def _full_at_us(left_s: Column) -> Column:
+    """Return the moment after so long; null is never."""
     moment_us = F.col("at_us") + F.round(left_s).cast("bigint") * 1_000_000
     return F.when(left_s <= _FURTHEST_S, moment_us)
 

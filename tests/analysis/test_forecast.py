@@ -1,0 +1,121 @@
+"""When a limit is reached: simulated levels whose truth is known, 200 of each kind."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.telling.forecast import Growth, growth_sums, numbered_parts
+
+pytestmark = pytest.mark.spark
+
+SERIES, PARTS, PART_S = 200, 60, 60.0
+FAR = 40 * PARTS
+"""Parts after which a level that was not full is taken for one that never is."""
+Steps = Callable[[random.Random], Iterator[float]]
+"""How much a level grows from part to part, for ever."""
+Told = dict[str, list[tuple[float, float | None, float, float | None]]]
+"""By kind: when it was full in truth, and what was told: when, at the earliest, at the latest."""
+
+
+def steady(chance: random.Random) -> Iterator[float]:
+    while True:
+        yield chance.gauss(10, 5)
+
+
+def with_memory(chance: random.Random) -> Iterator[float]:
+    noise = 0.0
+    while True:
+        noise = 0.5 * noise + chance.gauss(0, 3)
+        yield 10 + noise
+
+
+def accelerating(chance: random.Random) -> Iterator[float]:
+    part = 0
+    while True:
+        part += 1
+        yield 0.2 * part + chance.gauss(0, 1)
+
+
+def plateau(chance: random.Random) -> Iterator[float]:
+    part = 0
+    while True:
+        part += 1
+        yield 100 * math.exp(-part / 8) + chance.gauss(0, 1)
+
+
+def stopped(chance: random.Random) -> Iterator[float]:
+    part = 0
+    while True:
+        part += 1
+        yield chance.gauss(10, 2) if part < PARTS * 0.7 else chance.gauss(0, 0.5)
+
+
+def oscillation(chance: random.Random) -> Iterator[float]:
+    period, begin, part = chance.uniform(10, 55), chance.uniform(0, 6), 0
+    while True:
+        part += 1
+        yield 50 * math.cos(begin + 2 * math.pi * part / period) + chance.gauss(0, 2)
+
+
+def walk(chance: random.Random) -> Iterator[float]:
+    while True:
+        yield chance.gauss(0, 5)
+
+
+GROWING: dict[Steps, float] = {steady: 700.0, with_memory: 700.0, accelerating: 600.0}
+"""With the room that is left at the end of what was watched."""
+OTHERS: dict[Steps, float] = {plateau: 300.0, stopped: 300.0, oscillation: 2_000.0, walk: 300.0}
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession) -> Told:
+    rows, truth = [], {}
+    for steps, room in {**GROWING, **OTHERS}.items():
+        for number in range(SERIES):
+            growth = steps(random.Random(f"{steps.__name__}-{number}"))
+            name = f"{steps.__name__}/{number}"
+            rows += [(name, part, next(growth) / PART_S, room) for part in range(PARTS)]
+            level, after = 0.0, 0
+            while level < room and after < FAR:
+                level, after = level + next(growth), after + 1
+            truth[name] = after * PART_S if after < FAR else math.inf
+    frame = spark.createDataFrame(rows, "name string, part bigint, pace double, room double")
+    parts = numbered_parts(frame, ["name"], "part", ["pace"])
+    series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_sums("pace"))
+    growth, room_left = Growth("pace", PART_S), F.col("room")
+    ends = series.select(
+        "name",
+        F.when(growth.is_certain(), growth.left_s(room_left)),
+        growth.left_s(room_left, 1),
+        growth.left_s(room_left, -1),
+    )
+    found: Told = defaultdict(list)
+    for name, left_s, earliest_s, latest_s in ends.collect():
+        found[name.partition("/")[0]].append((truth[name], left_s, earliest_s, latest_s))
+    return found
+
+
+@pytest.mark.parametrize("kind", [one.__name__ for one in GROWING])
+def test_a_limit_is_reached_in_the_interval_that_is_told(told: Told, kind: str) -> None:
+    rows = [row for row in told[kind] if row[1] is not None]
+    assert len(rows) >= 0.9 * SERIES
+    inside = [
+        earliest <= truth <= (math.inf if latest is None else latest)
+        for truth, _, earliest, latest in rows
+    ]
+    assert sum(inside) / len(rows) >= 0.9
+    # An interval without an end is no forecast.
+    assert sum(latest is not None for *_, latest in rows) >= 0.8 * len(rows)
+
+
+@pytest.mark.parametrize("kind", [one.__name__ for one in OTHERS])
+def test_what_does_not_go_on_is_not_foreseen(told: Told, kind: str) -> None:
+    certain = [row for row in told[kind] if row[1] is not None and row[3] is not None]
+    assert len(certain) <= 0.05 * SERIES

@@ -11,9 +11,9 @@ from typing import Any
 
 from natstui.model.records.record import Advisory, Configured, Record
 from tests.analysis.oracle_consumers import hot_spot, lag_period, redelivery, stuck
+from tests.analysis.oracle_growth import T_975, forecast
 from tests.analysis.oracle_picture import picture
 from tests.analysis.oracle_rates import (
-    T_975,
     capacity,
     consumer_rate,
     full_in_s,
@@ -56,16 +56,15 @@ def _full(session: str, what: str, told: list[tuple[int, int, int]], limit: int 
     reach = T_975[len(paces) - 1] * statistics.stdev(paces) / math.sqrt(len(paces))
     end_us, used = told[-1][1], told[-1][2]
     watched_s = (last_us - first_us) / 1e6
-    full_in = full_in_s(limit, used, growth)
+    room = None if limit is None else limit - used
+    ends = forecast(paces, watched_s / len(paces), room)
+    full_in = full_in_s(limit, used, growth) if ends is None else ends[0]
     foreseen = full_in is not None and may_tell(full_in, watched_s)
 
-    def at(pace: float) -> int | None:
-        if limit is None or not foreseen:
+    def at(left_s: float | None) -> int | None:
+        if left_s is None or not foreseen or left_s > 100 * 365 * 86_400:
             return None
-        if used >= limit:
-            return end_us
-        left_s = (limit - used) / pace if pace > 0 else math.inf
-        return end_us + round(left_s) * 1_000_000 if left_s <= 100 * 365 * 86_400 else None
+        return end_us + round(left_s) * 1_000_000
 
     return {
         "session": session,
@@ -76,9 +75,9 @@ def _full(session: str, what: str, told: list[tuple[int, int, int]], limit: int 
         "low_bytes_per_s": growth - reach,
         "high_bytes_per_s": growth + reach,
         "watched_s": watched_s,
-        "full_at_us": at(growth),
-        "earliest_at_us": at(growth + reach),
-        "latest_at_us": at(growth - reach),
+        "full_at_us": at(full_in),
+        "earliest_at_us": at(ends and ends[1]),
+        "latest_at_us": at(ends and ends[2]),
         "parts_count": len(paces),
         "end_at_us": end_us,
     }

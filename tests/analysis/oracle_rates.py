@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,15 +10,12 @@ from typing import Any
 
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record
+from tests.analysis.oracle_growth import forecast
 from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
 BUCKET_US = 60_000_000
 LARGEST_PAUSE_US = 5_000_000
-T_975 = {3: 3.182446305284263, 4: 2.776445105197793, 5: 2.570581835636197,
-         6: 2.446911848791681, 7: 2.364624251010299, 8: 2.306004135033371,
-         9: 2.262157162740992, 10: 2.228138851964939, 11: 2.200985160082949}  # fmt: skip
-"""Student's t from a printed table: 97.5 %, by degrees of freedom."""
 
 
 def bucket(at_us: int) -> int:
@@ -91,6 +86,7 @@ def stream_rate(session: str, records: list[Record]) -> list[Row]:
                 "stored_msgs": last["stored_msgs"],
                 "stored_bytes": last["stored_bytes"],
                 "last_seq": last["last_seq"],
+                "first_at_us": last["first_at_us"],
             }
             rows.append(row)
     return rows
@@ -180,34 +176,14 @@ def may_tell(left_s: float, watched_s: float) -> bool:
     return left_s == 0 or (watched_s >= 60 and left_s <= 100 * watched_s)
 
 
-def _ends(row: Row, steps: list[tuple[Row, Row]], *, full: bool) -> dict[str, float | None]:
-    """Return when the first limit is reached at the most and the least growth."""
-    found: dict[str, float | None] = {"earliest_s": None, "latest_s": None}
-    told = [row[f"{what}_full_in_s"] for what in ("msgs", "bytes")]
-    if told == [None, None]:
-        return found
-    for name, sign in (("earliest_s", 1), ("latest_s", -1)):
-        times = []
-        for what in ("msgs", "bytes"):
-            far = _far(steps, what)
-            pace = None if far is None else row[f"growth_{what}_per_s"] + sign * far
-            left = full_in_s(row[f"max_{what}"], row[f"stored_{what}"], pace)
-            times.append(0.0 if what == "bytes" and full else left)
-        found[name] = min((one for one in times if one is not None), default=None)
-    return found
-
-
-def _far(steps: list[tuple[Row, Row]], what: str) -> float | None:
-    """Return how far the growth of the buckets says that the true growth may be."""
-    cells: dict[int, list[float]] = {}
+def _paces(samples: list[Row], steps: list[tuple[Row, Row]], what: str) -> list[float | None]:
+    """Return the growth per second in each bucket; None where little of it was watched."""
+    cells = {bucket(one["at_us"]): [0.0, 0.0] for one in samples}
     for before, now in steps:
-        cell = cells.setdefault(bucket(now["at_us"]), [0.0, 0.0])
+        cell = cells[bucket(now["at_us"])]
         cell[0] += now[f"stored_{what}"] - before[f"stored_{what}"]
         cell[1] += (now["sampled_mono_us"] - before["sampled_mono_us"]) / 1e6
-    paces = [grown / seconds for grown, seconds in cells.values() if seconds >= 30]
-    if len(paces) < 4:
-        return None
-    return T_975[len(paces) - 1] * statistics.stdev(paces) / math.sqrt(len(paces))
+    return [grown / seconds if seconds >= 30 else None for grown, seconds in cells.values()]
 
 
 def capacity(session: str, records: list[Record]) -> list[Row]:
@@ -239,20 +215,36 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
                    for before, now in itertools.pairwise(samples)
                )}  # fmt: skip
         row["watched_s"] = time_s
-        for what, pace in growth.items():
-            most = getattr(limit, f"max_{what}") if limit else None
-            row[f"growth_{what}_per_s"], row[f"max_{what}"] = pace, most
-            left_s = full_in_s(most, last[f"stored_{what}"], pace)
-            told = left_s is not None and may_tell(left_s, time_s)
-            row[f"{what}_full_in_s"] = left_s if told else None
+        row["max_msgs"], row["max_bytes"] = (
+            getattr(limit, f"max_{what}") if limit else None for what in ("msgs", "bytes")
+        )
         published = sum(n["last_seq"] - b["last_seq"] for b, n in steps)
         losing = published > sum(n["stored_msgs"] - b["stored_msgs"] for b, n in steps)
-        if limit and limit.max_bytes is not None:
-            left = limit.max_bytes - last["stored_bytes"]
-            held = losing and last["stored_bytes"] >= 0.98 * limit.max_bytes
-            if held or left < row["message_bytes"]:
-                row["bytes_full_in_s"] = 0.0
-        rows.append(row | _ends(row, steps, full=row["bytes_full_in_s"] == 0.0))
+        age_s = (last["at_us"] - last["first_at_us"]) / 1e6 if last["first_at_us"] else None
+        max_age_ns = limit.max_age_ns if limit else None
+        ends: list[tuple[float | None, float | None]] = []
+        for what, pace in growth.items():
+            most, stored = row[f"max_{what}"], last[f"stored_{what}"]
+            room = None if most is None else most - stored
+            told = forecast(_paces(samples, steps, what), 60.0, room)
+            left_s = full_in_s(most, stored, pace) if told is None else told[0]
+            row[f"growth_{what}_per_s"] = pace
+            if left_s is not None and max_age_ns is not None and age_s is not None:
+                left_s = left_s if left_s <= max(max_age_ns / 1e9 - age_s, 0.0) else None
+            if what == "bytes" and room is not None:
+                held = losing and stored >= 0.98 * most
+                left_s = 0.0 if held or room < row["message_bytes"] else left_s
+            if left_s is not None and not may_tell(left_s, time_s):
+                left_s = None
+            row[f"{what}_full_in_s"] = left_s
+            if left_s == 0:
+                ends.append((0.0, 0.0))
+            elif left_s is not None and told is not None:
+                ends.append(told[1:])
+        for place, name in enumerate(("earliest_s", "latest_s")):
+            known = [one[place] for one in ends if one[place] is not None]
+            row[name] = min(known, default=None)
+        rows.append(row)
     return rows
 
 

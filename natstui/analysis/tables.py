@@ -84,8 +84,8 @@ class Table:
 
     def contract(self, rows: DataFrame) -> DataFrame:
         """Return exactly the columns of this table, in order, typed and commented."""
-        cast = (F.col(c.name).cast(_TYPES[c.type]).alias(c.name) for c in self.columns)
-        return rows.select(*cast).to(self.schema())
+        cast = (f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in self.columns)
+        return rows.selectExpr(*cast).to(self.schema())
 
     def no_rows(self, spark: SparkSession) -> DataFrame:
         """Return the table without any rows: Spark leaves out whatever is made of it alone."""
@@ -94,8 +94,10 @@ class Table:
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Return the rows as they are written: beside each moment in µs, one that Spark knows."""
-        moments = (F.timestamp_micros(c.name).alias(c.moment) for c in self.columns if c.moment)
-        return self.contract(rows).select("*", *moments)
+        moments = (
+            f"timestamp_micros(`{c.name}`) AS `{c.moment}`" for c in self.columns if c.moment
+        )
+        return self.contract(rows).selectExpr("*", *moments)
 
     def schema(self) -> StructType:
         """Return the columns as a type of Spark, each with its meaning."""

@@ -19,13 +19,18 @@ from natstui.analysis.spark.java import find_java
 from natstui.errors import AnalysisError
 
 APP_NAME = "natstui-analysis"
-_JVM = "-XX:+UseParallelGC -XX:MaxDirectMemorySize=256m"
-"""The collector with the least work in all, and a bound for buffers outside the heap."""
+_JVM_MEMORY = "-Xms{memory} -XX:MaxDirectMemorySize=256m -XX:MetaspaceSize=256m"
+"""The heap as large at first as at last, a bound for buffers outside it, and room for all classes
+of Spark: for each growth of heap or classes, the heap would be collected."""
+_JVM = "-XX:+UseParallelGC"
+"""The collector with the least work in all."""
 _JVM_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """For little to read: one thread collects, and only the quick compiler (C1) runs."""
 _JVM_ENVIRONMENT = {
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
     "MALLOC_ARENA_MAX": "2",
+    # Another JVM puts the command line of Spark's together.
+    "SPARK_LAUNCHER_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 """What the JVM finds in its environment where the user has not set it."""
 
@@ -72,6 +77,8 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
         # To compile a query takes longer than to run it as it is.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Looks for mistakes of the optimizer itself, after each of its steps.
+        "spark.sql.lightweightPlanChangeValidation": "false",
         # To hand the smaller side of a join around is a job of its own.
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.optimizer.disableHints": "true",
@@ -159,7 +166,8 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     given = settings.conf.start_settings()
-    java = (_JVM_SMALL if settings.small else _JVM, given.pop(JAVA_OPTIONS, ""))
+    memory = _JVM_MEMORY.format(memory=settings.memory)
+    java = (memory, _JVM_SMALL if settings.small else _JVM, given.pop(JAVA_OPTIONS, ""))
     return {
         **(_ALONE if settings.master.startswith("local") else {}),
         "spark.driver.memory": settings.memory,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import WRITTEN, glob_escaped
@@ -191,26 +191,36 @@ class Store:
         return rows.select([column.name for column in table.columns])
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
-        """Write a table into the folder of this run: readers read the file, not all before it."""
+        """Write a table into the folder of this run: readers read the file, not all before it.
+
+        What Spark counts on the way tells whether there is anything to read.
+        """
         self._read.pop(table.name, None)
-        self._empty.discard(table.name)
-        stored, folder = table.stored(table.contract(rows)), f"{self._run_folder}/{table.name}"
+        counted = Observation()
+        stored = table.stored(rows).observe(counted, F.count(F.lit(1)).alias("n"))
+        folder = f"{self._run_folder}/{table.name}"
         if table.day_of:
             placed = with_places(table, stored, self.servers)
             # As few files in each folder as there can be, and as many as its size asks for.
             placed = placed.hint("rebalance", DAY, SERVER)
             self._save(placed.write.partitionBy(DAY, SERVER), folder)
-            if self._files is None or self._files.glob(f"{glob_escaped(folder)}/{DAY}=*"):
-                return
-        # A table in folders without one has no file that tells its columns.
-        self._save(stored.write, folder)
+        else:
+            self._save(stored.write, folder)
+        self._empty.discard(table.name)
+        if not counted.get["n"]:
+            self._empty.add(table.name)
+            if table.day_of:
+                # A table in folders without one has no file that tells its columns.
+                self._save(table.stored(table.no_rows(self.spark)).write, folder)
 
     def _save(self, writer: DataFrameWriter, folder: str) -> None:
         writer.mode("overwrite").format(self.format).save(folder)
 
     def write_no_gold(self, table: Table) -> None:
         """Write a table without rows, of which nothing has to be read again."""
-        self.write_gold(table, table.no_rows(self.spark))
+        self._read.pop(table.name, None)
+        nothing = table.stored(table.no_rows(self.spark))
+        self._save(nothing.write, f"{self._run_folder}/{table.name}")
         self._empty.add(table.name)
 
     def is_empty(self, table: Table) -> bool:

@@ -275,7 +275,8 @@ class Store:
         if self._files is None:
             return
         gold = f"{self.root}/gold"
-        for left in filter(_LEFT.search, self._files.glob(f"{gold}.*")):
+        folders = [*self._files.glob(f"{gold}.*"), *self._files.glob(f"{self.root}/rows.*")]
+        for left in filter(_LEFT.search, folders):
             if left.endswith(_OLD) and not self._files.exists(gold):
                 self._files.rename(left, gold)
             else:

@@ -275,7 +275,8 @@ class Store:
         if self._files is None:
             return
         gold = f"{self.root}/gold"
-        folders = [*self._files.glob(f"{gold}.*"), *self._files.glob(f"{self.root}/rows.*")]
+        root = glob_escaped(self.root)
+        folders = [*self._files.glob(f"{root}/gold.*"), *self._files.glob(f"{root}/rows.*")]
         for left in filter(_LEFT.search, folders):
             if left.endswith(_OLD) and not self._files.exists(gold):
                 self._files.rename(left, gold)
@@ -293,7 +294,7 @@ class Store:
 
     def _drop_staging(self) -> None:
         assert self._files is not None
-        for staging in self._files.glob(f"{self.root}/silver/*/{_STAGING}*"):
+        for staging in self._files.glob(f"{glob_escaped(self.root)}/silver/*/{_STAGING}*"):
             self._files.delete(staging)
 
 

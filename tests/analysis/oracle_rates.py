@@ -300,6 +300,7 @@ def session_summary(
             "unfinished_lines_count": damage[2],
             "unknown_lines_count": damage[3],
             "damage": damage[4],
+            "not_judged": None,
             "size_bytes": sum(file.stat().st_size for file in files),
         }
     ]

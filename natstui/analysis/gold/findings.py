@@ -140,8 +140,7 @@ ANSWERS = (
             "Findings",
             ("session", "severity", "code", "subject", "word", "times_count", "open",
              "start_at_us", "duration_s", "evidence"),
-            "Nothing was found. A recording without findings of its own is judged only on the "
-            "machine where it lies.",
+            "Nothing was found.",
         ),
         sorted_by=("-severity_id", "-duration_s"),
     ),

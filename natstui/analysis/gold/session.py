@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import RECORDING, Answer, counted, finding
 from natstui.analysis.gold.availability import is_gap
 from natstui.analysis.section import Section
+from natstui.analysis.silver.findings import NOT_JUDGED
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
 
@@ -31,6 +32,7 @@ SESSION_SUMMARY = Table(
         ("unknown_lines_count", "bigint", "Lines left out because their kind is not known"),
         ("size_bytes", "bigint", "Size on disk"),
         ("damage", "string", "Files not read whole, with the lines left out of each"),
+        ("not_judged", "string", "Why its findings are not known; null where they are"),
     ),
 )
 
@@ -75,8 +77,10 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         F.count_distinct("series_id").alias("consumers_count"),
         F.sum("samples_count").alias("consumer_samples_count"),
     )
+    not_judged = silver.event.where(F.col("kind") == NOT_JUDGED).groupBy("session")
+    not_judged = not_judged.agg(F.min("text").alias("not_judged"))
     rows = files
-    for part in (polls, streams, consumers):
+    for part in (polls, streams, consumers, not_judged):
         rows = rows.join(F.broadcast(part), "session", "left")
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
     rows = rows.na.fill(0, counts)
@@ -115,6 +119,14 @@ def damaged(sessions: DataFrame) -> DataFrame:
     return finding(rows, RECORDING, F.col("session"), F.lit(50), (sentence, F.col("damage")))
 
 
+def findings_not_known(sessions: DataFrame) -> DataFrame:
+    """Return findings about recordings that hold no findings and were not judged."""
+    rows = sessions.where(F.col("not_judged").isNotNull())
+    sentence = F.lit("its findings are not known: it holds none, and it was not judged")
+    words = (sentence, F.col("not_judged"))
+    return finding(rows, RECORDING, F.col("session"), F.lit(34), words, F.lit(NOT_JUDGED))
+
+
 PLACE = 10
 ANSWERS = (
     Answer(
@@ -123,7 +135,7 @@ ANSWERS = (
             given.silver, given.gold("stream_rate"), given.gold("consumer_rate")
         ),
         needs=("stream_rate", "consumer_rate"),
-        findings=(damaged,),
+        findings=(damaged, findings_not_known),
         section=Section(
             "Sessions",
             ("session", "start_at_us", "duration_s", "polls_count", "gaps_count",

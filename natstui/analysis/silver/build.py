@@ -170,19 +170,27 @@ def _write_rows(
     step("samples and events")
     store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
     store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
-    found = _findings(store, index, kinds, sources, step)
+    found, not_judged = _findings(store, index, kinds, sources, step)
     if found is not None:
         store.write_silver(FINDING, found)
     for table, rows in _of_kinds(index, kinds):
+        if table == EVENT and not_judged:
+            rows = rows.unionAll(store.known_rows(EVENT, not_judged))
         store.write_silver(table, rows)
+    if not_judged and kinds.isdisjoint(map(kind_of, silver_events.EVENTS)):
+        store.write_silver(EVENT, store.known_rows(EVENT, not_judged))
 
 
 def _findings(
     store: Store, index: DataFrame, kinds: set[str], sources: list[Source], step: Step
-) -> DataFrame | None:
-    """Return the table `finding`: what the sessions hold, and what others are judged to have."""
+) -> tuple[DataFrame | None, list[tuple[Any, ...]]]:
+    """Return the table `finding`, and rows of `event` for sessions that cannot be judged.
+
+    It is what the sessions hold, and what others are judged to have.
+    """
     held = None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(index)
     judged: list[tuple[Any, ...]] = []
+    not_judged: list[tuple[Any, ...]] = []
     if held is not None:
         sources = silver_findings.without_findings(index, sources)
     for source in sources:
@@ -191,10 +199,11 @@ def _findings(
         except SessionError as error:
             # Spark has read it: a recording of another tool, or damaged, is analysed all the same.
             step(f"{source.session} cannot be judged: {error}")
+            not_judged.append((source.session, None, silver_findings.NOT_JUDGED, None, str(error)))
     if not judged:
-        return held
+        return held, not_judged
     rows = store.known_rows(FINDING, judged)
-    return rows if held is None else held.unionAll(rows)
+    return rows if held is None else held.unionAll(rows), not_judged
 
 
 def _torn(segments: DataFrame) -> tuple[int, int]:

@@ -13,9 +13,12 @@ from pyspark.sql import functions as F
 from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import FINDING
+from natstui.errors import SessionError
 
 MADE_OF = ("findings_changed", "keyframe")
 """The kinds of lines that hold findings."""
+NOT_JUDGED = "not_judged"
+"""Kind of the row in the table `event` of a session whose findings are not known."""
 _HELD = '"findings":{"at_us":'
 """Is in a keyframe of a session that holds its findings; in a text its quotes are escaped."""
 
@@ -55,11 +58,14 @@ def without_findings(index: DataFrame, sources: list[Source]) -> list[Source]:
 def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a session that does not hold its findings, from the rules themselves.
 
-    Here and not beside the JVM: executors have no Python of ours. Raises SessionError.
+    Here and not beside the JVM: executors have no Python of ours. Raises SessionError, also where
+    the recording, or the reader of recordings, is not on this machine.
     """
+    if source.path is None:
+        raise SessionError("it does not lie on the machine that analyses it")
     # What is submitted to a cluster has no reader of recordings.
-    if source.path is None or importlib.util.find_spec("natstui.session") is None:
-        return
+    if importlib.util.find_spec("natstui.session") is None:
+        raise SessionError("what is submitted to a cluster has no reader of recordings")
     from natstui.session.read.judged import changes_of
 
     for change in changes_of(source.path):

@@ -157,6 +157,11 @@ ADVISED: dict[tuple[str, str], Advised] = {
         "blind", "",
         "Check the disk that it was recorded to. `natstui sessions verify` says what is missing.",
     ),
+    ("recording", "not_judged"): Advised(
+        "blind", "",
+        "Analyse it once on the machine where it lies, or record with a natstui that keeps its "
+        "findings.",
+    ),
     ("comparison", "slower"): Advised(
         "late", "",
         "Check what was changed between the two: the client, its configuration, the server.",

@@ -17,6 +17,7 @@ _PARTS = (
     "children.py",
     "clean.py",
     "errors.py",
+    "files.py",
     "output.py",
     "paths.py",
     "units.py",

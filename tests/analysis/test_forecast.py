@@ -11,7 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.telling.forecast import Growth, growth_sums, numbered_parts
+from natstui.analysis.gold.telling.forecast import (
+    growth_sums,
+    is_certain,
+    left_s,
+    numbered_parts,
+    with_growth,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -89,16 +95,15 @@ def told(spark: SparkSession) -> Told:
     frame = spark.createDataFrame(rows, "name string, part bigint, pace double, room double")
     parts = numbered_parts(frame, ["name"], "part", ["pace"])
     series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_sums("pace"))
-    growth, room_left = Growth("pace", PART_S), F.col("room")
-    ends = series.select(
+    ends = with_growth(series, "pace", PART_S).select(
         "name",
-        F.when(growth.is_certain(), growth.left_s(room_left)),
-        growth.left_s(room_left, 1),
-        growth.left_s(room_left, -1),
+        F.when(is_certain("pace"), left_s("pace", F.col("room"), PART_S)),
+        left_s("pace", F.col("room"), PART_S, "_most"),
+        left_s("pace", F.col("room"), PART_S, "_least"),
     )
     found: Told = defaultdict(list)
-    for name, left_s, earliest_s, latest_s in ends.collect():
-        found[name.partition("/")[0]].append((truth[name], left_s, earliest_s, latest_s))
+    for name, *ends_s in ends.collect():
+        found[name.partition("/")[0]].append((truth[name], *ends_s))
     return found
 
 

@@ -8,12 +8,15 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, counted, finding, time_text
 from natstui.analysis.gold.telling.forecast import (
-    Growth,
     between,
     full_in_s,
     growth_sums,
+    is_certain,
+    is_known,
+    left_s,
     numbered_parts,
     told_s,
+    with_growth,
 )
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
@@ -70,23 +73,23 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
     limits = streams.select(*identity, "max_msgs", "max_bytes", "max_age_ns", "discard")
     rows = rows.join(F.broadcast(limits), identity, "left")
-    bytes_full = F.coalesce(bytes_are_full(), F.lit(False))
-    left_s = {what: _left_s(what, thresholds) for what in _LEVELS}
-    left_s["bytes"] = F.when(bytes_full, F.lit(0.0)).otherwise(left_s["bytes"])
+    for what in _LEVELS:
+        rows = with_growth(rows, f"{what}_pace", thresholds.bucket_s)
+    rows = rows.withColumns({f"{what}_left_s": _left_s(what, thresholds) for what in _LEVELS})
+    rows = rows.withColumns({f"{what}_left_s": _until_it_expires(what) for what in _LEVELS})
+    full = F.coalesce(bytes_are_full(), F.lit(False))
+    bytes_left_s = F.when(full, F.lit(0.0)).otherwise(F.col("bytes_left_s"))
     rows = rows.withColumns(
         {
             "message_bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
-            **{
-                f"{what}_full_in_s": told_s(left, F.col("watched_s"))
-                for what, left in left_s.items()
-            },
+            "msgs_full_in_s": told_s(F.col("msgs_left_s"), F.col("watched_s")),
+            "bytes_full_in_s": told_s(bytes_left_s, F.col("watched_s")),
         }
     )
-    ends = {
-        "earliest_s": _first_limit_s(thresholds, 1),
-        "latest_s": _first_limit_s(thresholds, -1),
-    }
-    return CAPACITY.contract(rows.withColumns(ends))
+    ends = {"earliest_s": "_most", "latest_s": "_least"}
+    return CAPACITY.contract(
+        rows.withColumns({name: _first_limit_s(thresholds, end) for name, end in ends.items()})
+    )
 
 
 def _grown(stream_rate: DataFrame, identity: list[str], thresholds: Thresholds) -> DataFrame:
@@ -114,24 +117,29 @@ def _grown(stream_rate: DataFrame, identity: list[str], thresholds: Thresholds) 
 
 def _left_s(what: str, thresholds: Thresholds) -> Column:
     """Return the time until a limit at the growth of the end; null where it is not certain."""
-    growth = Growth(f"{what}_pace", thresholds.bucket_s)
+    pace, room = f"{what}_pace", F.col(f"max_{what}") - F.col(f"stored_{what}")
     mean = full_in_s(f"max_{what}", f"stored_{what}", f"growth_{what}_per_s")
-    room = F.col(f"max_{what}") - F.col(f"stored_{what}")
-    carried_on = F.when(room <= 0, F.lit(0.0)).when(growth.is_certain(), growth.left_s(room))
-    left_s = F.when(growth.is_known(), carried_on).otherwise(mean)
-    # From when the first message is old enough, as many go as come.
+    carried_on = F.when(room <= 0, F.lit(0.0)).when(
+        is_certain(pace), left_s(pace, room, thresholds.bucket_s)
+    )
+    return F.when(is_known(pace), carried_on).otherwise(mean)
+
+
+def _until_it_expires(what: str) -> Column:
+    """Return the time that is left; null beyond the age at which as many go as come."""
     expires_s = (F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")) / 1e6
-    lasts = F.coalesce(left_s <= F.greatest(expires_s, F.lit(0.0)), F.lit(True))
-    return F.when(lasts, left_s)
+    left = F.col(f"{what}_left_s")
+    lasts = F.coalesce(left <= F.greatest(expires_s, F.lit(0.0)), F.lit(True))
+    return F.when(lasts, left)
 
 
-def _first_limit_s(thresholds: Thresholds, sign: int) -> Column:
-    """Return the time until the first limit at the most (1) or the least (-1) growth."""
+def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
+    """Return the time until the first limit at the `_most` or the `_least` growth."""
     ends = []
     for what in _LEVELS:
-        growth, told = Growth(f"{what}_pace", thresholds.bucket_s), F.col(f"{what}_full_in_s")
-        left_s = growth.left_s(F.col(f"max_{what}") - F.col(f"stored_{what}"), sign)
-        known = F.when(growth.is_known(), left_s)
+        pace, told = f"{what}_pace", F.col(f"{what}_full_in_s")
+        room = F.col(f"max_{what}") - F.col(f"stored_{what}")
+        known = F.when(is_known(pace), left_s(pace, room, thresholds.bucket_s, end))
         ends.append(F.when(told == 0, F.lit(0.0)).when(told > 0, known))
     return F.least(*ends)
 

@@ -11,12 +11,15 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, finding
 from natstui.analysis.gold.telling.forecast import (
-    Growth,
     between,
     foreseen,
     growth_sums,
+    is_certain,
+    is_known,
+    left_s,
     numbered_parts,
     quantile,
+    with_growth,
 )
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -96,16 +99,20 @@ def _with_moments(rows: DataFrame) -> DataFrame:
     pace, parts = F.col("growth_bytes_per_s"), F.col("parts_count")
     far = quantile(parts) * F.col("spread") / F.sqrt(parts)
     room = F.col("limit_bytes") - F.col("used_bytes")
-    growth = Growth(_PACE, F.col("watched_s") / parts)
+    part_s = F.col("watched_s") / parts
+    rows = with_growth(rows, _PACE, part_s)
     mean = F.when(room <= 0, F.lit(0.0)).when(pace > 0, room / pace)
-    carried_on = F.when(room <= 0, F.lit(0.0)).when(growth.is_certain(), growth.left_s(room))
-    left_s = {
-        "full_at_us": F.when(growth.is_known(), carried_on).otherwise(mean),
-        "earliest_at_us": F.when(growth.is_known(), growth.left_s(room, 1)),
-        "latest_at_us": F.when(growth.is_known(), growth.left_s(room, -1)),
-    }
-    told = foreseen(left_s["full_at_us"], F.col("watched_s"))
-    moments = {name: F.when(told, _full_at_us(left)) for name, left in left_s.items()}
+    carried_on = F.when(room <= 0, F.lit(0.0)).when(is_certain(_PACE), left_s(_PACE, room, part_s))
+    rows = rows.withColumns(
+        {
+            "left_s": F.when(is_known(_PACE), carried_on).otherwise(mean),
+            "earliest_s": F.when(is_known(_PACE), left_s(_PACE, room, part_s, "_most")),
+            "latest_s": F.when(is_known(_PACE), left_s(_PACE, room, part_s, "_least")),
+        }
+    )
+    told = foreseen(F.col("left_s"), F.col("watched_s"))
+    ends = {"full_at_us": "left_s", "earliest_at_us": "earliest_s", "latest_at_us": "latest_s"}
+    moments = {name: F.when(told, _full_at_us(F.col(left))) for name, left in ends.items()}
     return rows.withColumns(
         {
             "low_bytes_per_s": pace - far,

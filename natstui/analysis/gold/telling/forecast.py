@@ -10,8 +10,6 @@ gives the interval. What is full already is no forecast.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -69,7 +67,7 @@ def numbered_parts(rows: DataFrame, of: list[str], order: str, paces: list[str])
 
 
 def growth_sums(pace: str) -> list[Column]:
-    """Return what `Growth` needs of the parts of a series, as columns of an aggregation."""
+    """Return what `with_growth` needs of the parts of a series, as columns of an aggregation."""
     third, value, before = F.col(f"{pace}_third"), F.col(pace), F.col(f"{pace}_before")
 
     def of(name: str, condition: Column) -> list[Column]:
@@ -84,78 +82,92 @@ def growth_sums(pace: str) -> list[Column]:
     return [*of("recent", third == 1), *of("earlier", third == 2), *of("whole", value.isNotNull())]
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """The growth of a level, from the columns of `growth_sums`, and when it meets a limit."""
+_NAMES = ("recent", "earlier", "whole")
+_SIGNS = {"": 0, "_most": 1, "_least": -1}
 
-    pace: str
-    part_s: float | Column
-    """Length of a part."""
 
-    def _mean(self, name: str) -> Column:
-        return F.col(f"{self.pace}_{name}")
+def with_growth(rows: DataFrame, pace: str, part_s: float | Column) -> DataFrame:
+    """Add what is certain of the growth of series: see `is_certain` and `left_s`.
 
-    def _count(self, name: str) -> Column:
-        return F.col(f"{self.pace}_{name}_count")
+    Column by column: as one expression, each would be written out many times.
+    """
+    of = {name: F.col(f"{pace}_{name}") for name in _NAMES}
+    count = {name: F.col(f"{pace}_{name}_count") for name in _NAMES}
+    error = {name: F.col(f"{pace}_{name}_error") for name in _NAMES}
+    t = {name: F.col(f"{pace}_{name}_t") for name in _NAMES}
+    rows = rows.withColumns(
+        {f"{pace}_{name}_alike": _alike(f"{pace}_{name}_alike", count[name]) for name in _NAMES}
+    )
+    rows = rows.withColumns(
+        {f"{pace}_{name}_worth": _worth(F.col(f"{pace}_{name}_alike")) for name in _NAMES}
+        | {f"{pace}_{name}_t": quantile(count[name]) for name in _NAMES}
+    )
+    rows = rows.withColumns(
+        {
+            f"{pace}_{name}_error": F.col(f"{pace}_{name}_spread")
+            * F.sqrt(F.col(f"{pace}_{name}_worth") / count[name])
+            for name in _NAMES
+        }
+    )
+    grows = [of[name] > t[name] * error[name] for name in ("recent", "whole")]
+    rows = rows.withColumns(
+        {
+            f"{pace}_certain": F.coalesce(grows[0] & grows[1], F.lit(False)),
+            f"{pace}_change": of["recent"] - of["earlier"],
+            f"{pace}_far": t["earlier"] * F.hypot(error["recent"], error["earlier"]),
+        }
+    )
+    change, far = F.col(f"{pace}_change"), F.col(f"{pace}_far")
+    sure = F.coalesce(F.abs(change) > far, F.lit(False))
+    apart_s = count["recent"] * part_s
+    return rows.withColumns(
+        {
+            f"{pace}_acceleration{end}": F.when(sure, (change + sign * far) / apart_s).otherwise(0)
+            for end, sign in _SIGNS.items()
+        }
+    )
 
-    def _worth(self, name: str) -> Column:
-        """Return how many parts are worth one independent part."""
-        r = F.coalesce(F.nanvl(self._mean(f"{name}_alike"), F.lit(0.0)), F.lit(0.0))
-        # Of few values it is estimated too low, on average by so much (Kendall).
-        r += (1 + 3 * r) / self._count(name)
-        r = F.least(F.greatest(r, F.lit(0.0)), F.lit(_MOST_ALIKE))
-        return (1 + r) / (1 - r)
 
-    def _error(self, name: str) -> Column:
-        spread = self._mean(f"{name}_spread")
-        return spread * F.sqrt(self._worth(name) / self._count(name))
+def _alike(name: str, count: Column) -> Column:
+    """Return how much neighbours resemble each other, 0 to `_MOST_ALIKE`."""
+    r = F.coalesce(F.nanvl(F.col(name), F.lit(0.0)), F.lit(0.0))
+    # Of few values it is estimated too low, on average by so much (Kendall).
+    r += (1 + 3 * r) / count
+    return F.least(F.greatest(r, F.lit(0.0)), F.lit(_MOST_ALIKE))
 
-    def is_known(self) -> Column:
-        """Return whether there are enough parts for an interval."""
-        return self._count("recent") >= LEAST_PARTS
 
-    def is_certain(self) -> Column:
-        """Return whether the level grows, in the newest third and as a whole."""
-        parts = (
-            self._mean(name) > quantile(self._count(name)) * self._error(name)
-            for name in ("recent", "whole")
-        )
-        recent, whole = parts
-        return F.coalesce(recent & whole, F.lit(False))
+def _worth(alike: Column) -> Column:
+    """Return how many parts are worth one independent part."""
+    return (1 + alike) / (1 - alike)
 
-    def _change_error(self) -> Column:
-        return F.sqrt(F.pow(self._error("recent"), 2) + F.pow(self._error("earlier"), 2))
 
-    def acceleration(self, sign: int = 0) -> Column:
-        """Return the change of the growth per second; 0 where it may be chance.
+def is_known(pace: str) -> Column:
+    """Return whether there are enough parts for an interval."""
+    return F.col(f"{pace}_recent_count") >= LEAST_PARTS
 
-        `sign`: at the most (1) or the least (-1) that it may be.
-        """
-        change, far = self._mean("recent") - self._mean("earlier"), self._change_error()
-        far = quantile(self._count("earlier")) * far
-        sure = (F.abs(change) > far) & (self._count("earlier") >= LEAST_PARTS)
-        apart_s = self._count("recent") * self.part_s
-        return F.when(F.coalesce(sure, F.lit(False)), (change + sign * far) / apart_s).otherwise(
-            0.0
-        )
 
-    def left_s(self, room: Column, sign: int = 0) -> Column:
-        """Return the time until so much room is used up; null is never.
+def is_certain(pace: str) -> Column:
+    """Return whether the level grows, in the newest third and as a whole."""
+    return F.col(f"{pace}_certain")
 
-        `sign`: at the most (1) or the least (-1) growth that is likely until then.
-        """
-        third_s = self._count("recent") * self.part_s
-        acceleration = self.acceleration(sign)
-        # The mean of the newest third was the growth in its middle.
-        pace = self._mean("recent") + acceleration * third_s / 2
-        if sign:
-            ahead = F.greatest(room / (self._mean("recent") * self.part_s), F.lit(1.0))
-            both = 1 / self._count("recent") + 1 / ahead
-            spread = self._mean("recent_spread") * F.sqrt(self._worth("recent") * both)
-            pace = pace + sign * quantile(self._count("recent")) * spread
-        root = pace * pace + 2 * acceleration * room
-        left_s = F.when((pace > 0) & (root >= 0), 2 * room / (pace + F.sqrt(root)))
-        return F.when(room <= 0, F.lit(0.0)).otherwise(left_s)
+
+def left_s(pace: str, room: Column, part_s: float | Column, end: str = "") -> Column:
+    """Return the time until so much room is used up; null is never.
+
+    `end`: at the `_most` or the `_least` growth that is likely until then.
+    """
+    recent, count = F.col(f"{pace}_recent"), F.col(f"{pace}_recent_count")
+    acceleration = F.col(f"{pace}_acceleration{end}")
+    # The mean of the newest third was the growth in its middle.
+    now = recent + acceleration * count * part_s / 2
+    if end:
+        ahead = F.greatest(room / (recent * part_s), F.lit(1.0))
+        worth = F.col(f"{pace}_recent_worth") * (1 / count + 1 / ahead)
+        far = F.col(f"{pace}_recent_t") * F.col(f"{pace}_recent_spread") * F.sqrt(worth)
+        now = now + _SIGNS[end] * far
+    root = now * now + 2 * acceleration * room
+    found = F.when((now > 0) & (root >= 0), 2 * room / (now + F.sqrt(root)))
+    return F.when(room <= 0, F.lit(0.0)).otherwise(found)
 
 
 def quantile(parts_count: Column) -> Column:

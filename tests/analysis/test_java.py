@@ -16,6 +16,7 @@ from pyspark.find_spark_home import _find_spark_home
 from natstui.analysis.spark.java import Java, find_java, java_version
 from natstui.errors import AnalysisError
 
+pytestmark = pytest.mark.spark
 MODULE = "jdk.incubator.vector"
 
 

@@ -46,7 +46,9 @@ GROUPS = {"cluster_account": "cluster", "spark": "spark"}
 """The xdist group of the tests that share what a fixture starts once for the run."""
 TOGETHER = {"architecture"}
 """Folders whose tests share what they have read, in one worker."""
-LONG_TIMEOUT_S = 300
+LONG_TIMEOUT_S = 600
+"""The first test that uses a fixture waits for it: three sessions through the analysis, on a
+machine that does other things."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -129,8 +129,7 @@ def _until_it_expires(what: str) -> Column:
     """Return the time that is left; null beyond the age at which as many go as come."""
     expires_s = (F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")) / 1e6
     left = F.col(f"{what}_left_s")
-    lasts = F.coalesce(left <= F.greatest(expires_s, F.lit(0.0)), F.lit(True))
-    return F.when(lasts, left)
+    return F.when(expires_s.isNull() | (left <= 0) | (left <= expires_s), left)
 
 
 def _first_limit_s(thresholds: Thresholds, end: str) -> Column:

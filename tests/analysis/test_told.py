@@ -64,7 +64,8 @@ def changed(record: Record) -> Record:
 
 def without(columns: Any, row: int) -> Any:
     values = {field.name: list(getattr(columns, field.name)) for field in fields(columns)}
-    for one in values.values():
+    # A column that recorders of before did not have is empty.
+    for one in filter(None, values.values()):
         del one[row]
     return type(columns)(**{name: tuple(one) for name, one in values.items()})
 

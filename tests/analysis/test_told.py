@@ -62,6 +62,9 @@ def changed(record: Record) -> Record:
     )
 
 
+FAR_MSGS = 30_000
+
+
 def without(columns: Any, row: int) -> Any:
     values = {field.name: list(getattr(columns, field.name)) for field in fields(columns)}
     # A column that recorders of before did not have is empty.
@@ -98,8 +101,8 @@ def poison(columns: ConsumerColumns, tick: int) -> dict[str, Any]:
         values = list(getattr(columns, name))
         values[POISONED] = value
         if name == "pending_msgs":
-            # It goes on, and is as far behind as that one.
-            values[BEHIND] = value
+            # It goes on, and is far behind: for minutes.
+            values[BEHIND] = FAR_MSGS
         found[name] = tuple(values)
     return found
 
@@ -157,10 +160,13 @@ def test_the_only_message_that_may_be_delivered_is_poison(result: dict[str, Any]
 def test_what_one_bucket_cannot_show_is_unknown(result: dict[str, Any]) -> None:
     # Of the one that was stuck it is told why, and not also this.
     ((_, evidence),) = told(result, "lag").values()
-    assert evidence == "30 pending at the start, recorded too shortly to tell how fast it grows"
+    assert (
+        evidence
+        == f"{FAR_MSGS} pending at the start, recorded too shortly to tell how fast it grows"
+    )
 
 
-WAITING_MSGS = 30
+WAITING_MSGS = 30_000
 LIMITED, FORGOTTEN = "billing-0000", "mailer-0001"
 GROWING = "EVENTS-001"
 
@@ -212,7 +218,7 @@ def test_a_short_recording_tells_why_and_foretells_nothing(
     found = {(row["kind"], row["subject"]): row for row in rows}
     lag = found["lag", f"ORDERS-000 > {LIMITED}"]
     assert (lag["code"], lag["harm"]) == ("NT-C09", "stuck")
-    text = "never caught up, 30 messages pending at the end: max ack pending reached"
+    text = f"never caught up, {WAITING_MSGS} messages pending at the end: max ack pending reached"
     assert lag["sentence"] == text
     assert lag["evidence"].startswith("2 of 2 wait; ") and "max ack pending" in lag["advice"]
     assert found["lag", f"EVENTS-001 > {FORGOTTEN}"]["code"] == "NT-C23"

@@ -19,10 +19,13 @@ import pytest
 from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StreamConfig
 
-from natstui.cli.alerts.notices import Notices
+from natstui.cli.alerts.notices import NOT_DELIVERED, Notice, Notices
+from natstui.cli.alerts.sending import Sender
 from natstui.config.settings import Alert
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.findings.finding import Entity, Finding, Findings
 from tests.model.findings.life import Life, at_us
+from tests.wrong_http import MODES, wrong_http
 
 PATIENCE_S = 60.0
 
@@ -162,6 +165,78 @@ async def test_a_command_a_webhook_and_a_subject_are_told(
     assert posted[0]["alert"] == "held"
     assert posted[0]["until_us"] is None
     assert posted[1]["until_us"] >= posted[1]["since_us"] == posted[0]["since_us"]
+    await nc.close()
+
+
+def some_notice(alert: str) -> Notice:
+    return Notice(alert, "open", Finding(NOT_DELIVERED, Entity(part="x"), 1, "text"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mode: str) -> None:
+    failing: list[str] = []
+    working: list[str] = []
+    reported: list[str] = []
+    async with wrong_http(mode, failing) as wrong, wrong_http("ok", working) as right:
+        rules = {f"bad{number}": Alert(webhook=wrong) for number in range(6)}
+        rules["good"] = Alert(webhook=right)
+        sender = Sender(rules, reported.append, webhook_s=0.5, retry_after_s=(0.1, 0.2))
+        for name in rules:
+            sender.send(some_notice(name))
+        await until(lambda: len(working) == 1)
+        await until(lambda: sum("not sent" in each for each in reported) == 6)
+        assert len(failing) == 6 * 3
+        assert all("trying again in 0.1 s" in each for each in reported[:6])
+        found = sender.failed()
+        assert {one.entity.part for one in found} == {f"alert bad{number}" for number in range(6)}
+        notices = Notices({"other": Alert(hold_s=0, entity="alert *")})
+        assert len(notices.after(Findings(), found[0].since_us + 10**6, found)) == 6
+        ended = notices.after(Findings(), found[0].since_us + 10**6)
+        assert {one.status for one in ended} == {"resolved"}
+        await sender.finish(0.1)
+
+
+async def test_what_succeeds_again_is_no_finding_any_more() -> None:
+    requests: list[str] = []
+    reported: list[str] = []
+    async with wrong_http("ok", requests) as address:
+        port = address.rpartition(":")[2]
+    sender = Sender({"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,) * 300)
+    sender.send(some_notice("a"))
+    await until(lambda: bool(sender.failed()))
+    async with wrong_http("ok", requests, int(port)):
+        await until(lambda: not sender.failed())
+    assert reported[0].startswith("alert a: webhook: cannot connect")
+    await sender.finish(0.1)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_within_five_seconds_while_webhooks_hang(
+    nats_server: Broker, tmp_path: Path, number: signal.Signals
+) -> None:
+    nc = await stuck(nats_server.url)
+    requests: list[str] = []
+    config = tmp_path / "config.toml"
+    async with wrong_http("drip", requests) as address:
+        config.write_text(
+            "".join(
+                f'[alerts.bad{rule}]\nhold_s = 0\nwebhook = "{address}/{rule}"\n'
+                for rule in range(6)
+            )
+        )
+        command = [sys.executable, "-m", "natstui", "alert", "--config", str(config)]
+        process = await asyncio.create_subprocess_exec(
+            *command, "--server", nats_server.url,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        await until(lambda: len({line.split()[1] for line in requests}) == 6)
+        process.send_signal(number)
+        async with asyncio.timeout(5):
+            _, err = await process.communicate()
+    assert process.returncode == 0, err
+    assert b"6 of 6 ways of alerts ended with notices unsent" in err
+    assert b"Traceback" not in err
     await nc.close()
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -21,8 +24,13 @@ from nats.js.api import ConsumerConfig, StreamConfig, StreamSource
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition
+from natstui.clean import clean_line
+from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition, finding_lines
+from natstui.cli.metrics.serving import serving
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.findings.catalogue.account import M_NO_LINK
+from natstui.model.findings.catalogue.streams import S_GONE
+from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
 from tests.session.scenario import Scenario
@@ -67,6 +75,8 @@ EXPECTED = {
 What its `jetstream_server_*` tell of a whole server, an account is not told.
 """
 HOSTILE = 'he said "no"\\ and\nleft \x1b[31m'
+VISIBLE = 'he said "no"\\ and\nleft \\u001b[31m'
+"""The same without what controls a terminal."""
 
 
 @contextmanager
@@ -166,7 +176,7 @@ async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
     assert value(found, "jetstream_stream_limit_messages", stream_name="ALL") == -1
     assert value(found, "jetstream_stream_mirror_lag", mirror_name="A", stream_name="MIRROR") == 0
     assert value(found, "jetstream_stream_source_lag", source_name="A", stream_name="ALL") == 0
-    of_consumer = {"consumer_name": "c", "stream_name": "A", "consumer_desc": HOSTILE}
+    of_consumer = {"consumer_name": "c", "stream_name": "A", "consumer_desc": VISIBLE}
     for name, number in said.items():
         assert value(found, f"jetstream_consumer_{name}", **of_consumer) == number
     assert value(found, "jetstream_consumer_delivered_consumer_seq", **of_consumer) == 5
@@ -250,6 +260,49 @@ async def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
             assert run.returncode == 2
             assert words in run.stderr
             assert run.stderr.count("\n") == 1
+
+
+def test_no_text_of_a_finding_controls_a_terminal_and_two_names_stay_two_series() -> None:
+    names = ["a\x1b[2J", "a\x7f", "a\u202e", "a\r", "a"]
+    found = [Finding(S_GONE, Entity(name), 1, "text") for name in names]
+    text = "".join(finding_lines(found)) + "# EOF\n"
+    assert "".join(map(clean_line, text.split("\n"))) == text.replace("\n", "")
+    (family,) = text_string_to_metric_families(text)
+    assert len({one.labels["stream_name"] for one in family.samples}) == len(names)
+
+
+def test_findings_of_deleted_streams_are_bounded_and_the_newest_stay() -> None:
+    deleted = [Finding(S_GONE, Entity(f"S{at}"), at, "text") for at in range(2_326)]
+    other = [Finding(M_NO_LINK, Entity(part="natstui"), 1, "text")]
+    text = "".join(finding_lines([*deleted, *other])) + "# EOF\n"
+    (family,) = text_string_to_metric_families(text)
+    streams = {one.labels["stream_name"] for one in family.samples}
+    assert streams == {"", *(f"S{at}" for at in range(2_226, 2_326))}
+
+
+def test_a_client_that_hangs_up_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    made = threading.Event()
+
+    def text() -> str:
+        made.set()
+        return "x" * 50_000_000
+
+    before = threading.active_count()
+    with serving(("127.0.0.1", 0), text) as port:
+        reset = struct.pack("ii", 1, 0)
+        for request in (b"GET / HTTP/1.1\r\n\r\n", b"GET / HT", b"", b"\x16\x03\x01\r\n\r\n"):
+            made.clear()
+            client = socket.create_connection(("127.0.0.1", port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            client.sendall(request)
+            if request.endswith(b"1.1\r\n\r\n"):
+                assert made.wait(30)
+            client.close()
+        give_up_at = time.monotonic() + 30
+        while threading.active_count() > before + 1:
+            assert time.monotonic() < give_up_at
+            time.sleep(0.01)
+    assert capsys.readouterr().err == ""
 
 
 def test_before_there_is_anything_there_is_only_that_nothing_is_connected() -> None:

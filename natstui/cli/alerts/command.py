@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
+_FINISH_S = 3.0
+"""After a signal, notices that wait are sent for so long: the process ends within 5 s."""
+_CANCEL_AGAIN_S = 0.5
+
 
 @click.command()
 @click.option(
@@ -113,13 +117,18 @@ async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -
                 {watching, ended}, timeout=control.interval_s, return_when=asyncio.FIRST_COMPLETED
             )
             # By the wall clock: what is wrong without a connection grows older, too.
-            for notice in notices.after(latest.state.findings, time.time_ns() // 1000):
+            for notice in notices.after(
+                latest.state.findings, time.time_ns() // 1000, sender.failed()
+            ):
                 _print(notice, as_json=as_json)
                 sender.send(notice)
         if watching.done():
             watching.result()
     finally:
-        await sender.finish()
-        watching.cancel()
-        ended.cancel()
-        await asyncio.wait({watching, ended})
+        await sender.finish(_FINISH_S)
+        going = {watching, ended}
+        while going:
+            for work in going:
+                work.cancel()
+            # What comes while a connection is being made can get lost.
+            _, going = await asyncio.wait(going, timeout=_CANCEL_AGAIN_S)

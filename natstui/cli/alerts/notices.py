@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from natstui.config.settings import Alert
+from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Entity, Finding, Findings
 from natstui.model.findings.severities import is_at_least
+
+NOT_DELIVERED = Kind(
+    "NT-M31", "monitoring", "warning", "alert not delivered",
+    "a rule of [alerts] cannot send its notices, so somebody is not informed",
+    "the reason beside it, and the webhook, command or subject of the rule",
+    "fix the rule or its receiver; `natstui alert` continues by itself",
+)  # fmt: skip
+"""Only `natstui alert` finds it, and the other rules send it."""
 
 _Key = tuple[str, str, Entity, int]
 """Alert, code, entity, since when: a finding that comes again is another one."""
@@ -33,10 +42,10 @@ class Notices:
         self._told: dict[_Key, Finding] = {}
         """What was told and is still open."""
 
-    def after(self, findings: Findings, now_us: int) -> list[Notice]:
-        """Return what is new since the last call."""
+    def after(self, findings: Findings, now_us: int, own: Iterable[Finding] = ()) -> list[Notice]:
+        """Return what is new since the last call; `own` are open findings of the alerts."""
         held: dict[_Key, Finding] = {}
-        for finding in findings.open():
+        for finding in (*findings.open(), *own):
             for name, alert in self._alerts.items():
                 if takes(alert, finding) and now_us - finding.since_us >= alert.hold_s * 1e6:
                     held[name, finding.kind.code, finding.entity, finding.since_us] = finding

@@ -1,4 +1,4 @@
-"""Tells notices: the bell, a command, a webhook, a subject. A failure is said and ends nothing."""
+"""Tells notices: the bell, a command, a webhook, a subject. Reports failures, and ends by none."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ import json
 import shlex
 import shutil
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from natstui.children import kill
-from natstui.cli.alerts.notices import Notice
+from natstui.clean import clean_line
+from natstui.cli.alerts.notices import NOT_DELIVERED, Notice
 from natstui.cli.health.formats import finding_json
 from natstui.config.settings import Alert
-from natstui.errors import NatstuiError, UsageError
+from natstui.errors import NatstuiError, RequestFailed, UsageError
+from natstui.http_client import http_request
 from natstui.jetstream.connection.client import Client
+from natstui.model.findings.finding import Entity, Finding
 
-MOST_AT_ONCE = 32
-"""Messages that may be on their way; more wait."""
 MOST_WAITING = 1_000
-"""Messages that may wait; more are left out, which is said."""
+"""Notices that may wait for one way of one rule; more are left out, which is reported."""
 _COMMAND_S = 30.0
-_WEBHOOK_S = 10.0
-
-Say = Callable[[str], None]
+WEBHOOK_S = 10.0
+"""Deadline of one try, from the name of the host to the status of the reply."""
+RETRY_AFTER_S = (1.0, 4.0, 16.0)
+"""A webhook that failed is tried again after these times; then the notice is dropped."""
 
 
 def check(alerts: Mapping[str, Alert], *, read_only: bool) -> None:
@@ -59,65 +61,112 @@ def notice_json(notice: Notice) -> dict[str, Any]:
     return {**about, **finding_json(notice.finding)}
 
 
-class Sender:
-    """Sends notices beside everything else, each for itself."""
+_Send = Callable[[bytes], Awaitable[None]]
 
-    def __init__(self, alerts: Mapping[str, Alert], say: Say) -> None:
+
+class Sender:
+    """Sends notices: a queue for each way of each rule, so that none waits for another."""
+
+    def __init__(
+        self,
+        alerts: Mapping[str, Alert],
+        report: Callable[[str], None],
+        *,
+        webhook_s: float = WEBHOOK_S,
+        retry_after_s: Sequence[float] = RETRY_AFTER_S,
+    ) -> None:
+        """`report` gets a sentence for each failure; a webhook has `webhook_s` for each try."""
         self._alerts = alerts
-        self._say = say
-        self._going: set[asyncio.Task[None]] = set()
-        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._report = report
+        self._webhook_s = webhook_s
+        self._retry_after_s = retry_after_s
+        self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = {}
+        self._workers: list[asyncio.Task[None]] = []
         self._left_out_count = 0
+        self._failed: dict[str, Finding] = {}
         self.client: Client | None = None
         """The connection, once there is one."""
 
     def send(self, notice: Notice) -> None:
-        """Tell everybody whom the rule names; returns at once."""
+        """Queue a notice for everything that its rule names."""
         alert = self._alerts[notice.alert]
         body = json.dumps(notice_json(notice)).encode()
         if alert.bell:
             sys.stderr.write("\a")
             sys.stderr.flush()
         if alert.command is not None:
-            self._begin(notice.alert, run_command(alert.command, body))
+            self._queue(notice.alert, "command", partial(run_command, alert.command), body)
         if alert.webhook is not None:
-            self._begin(notice.alert, post(alert.webhook, body))
+            post_it = partial(post, alert.webhook, deadline_s=self._webhook_s)
+            self._queue(notice.alert, "webhook", post_it, body)
         if alert.subject is not None:
-            self._begin(notice.alert, self._publish(alert.subject, body))
+            self._queue(notice.alert, "subject", partial(self._publish, alert.subject), body)
 
-    def _begin(self, alert: str, work: Coroutine[Any, Any, str | None]) -> None:
-        if len(self._going) >= MOST_WAITING:
-            work.close()
+    def failed(self) -> list[Finding]:
+        """Return a finding for each way of a rule that does not deliver now."""
+        return list(self._failed.values())
+
+    def _queue(self, alert: str, way: str, send: _Send, body: bytes) -> None:
+        queue = self._queues.get((alert, way))
+        if queue is None:
+            queue = self._queues[alert, way] = asyncio.Queue(MOST_WAITING)
+            self._workers.append(asyncio.create_task(self._work(alert, way, send, queue)))
+        try:
+            queue.put_nowait(body)
+        except asyncio.QueueFull:
             self._left_out_count += 1
             if self._left_out_count == 1 or self._left_out_count % 100 == 0:
-                self._say(f"{self._left_out_count} messages left out: {MOST_WAITING} wait already")
-            return
-        task = asyncio.create_task(self._told(alert, work))
-        self._going.add(task)
-        task.add_done_callback(self._going.discard)
+                self._report(
+                    f"{self._left_out_count} notices left out: {MOST_WAITING} wait already"
+                )
 
-    async def _told(self, alert: str, work: Coroutine[Any, Any, str | None]) -> None:
-        async with self._places:
-            if (problem := await work) is not None:
-                self._say(f"alert {alert}: {problem}")
+    async def _work(self, alert: str, way: str, send: _Send, queue: asyncio.Queue[bytes]) -> None:
+        while True:
+            body = await queue.get()
+            # What a command did before it failed must not be done twice.
+            retry_after_s = self._retry_after_s if way == "webhook" else ()
+            for wait_s in (*retry_after_s, None):
+                try:
+                    await send(body)
+                except NatstuiError as error:
+                    again = "not sent" if wait_s is None else f"trying again in {wait_s:g} s"
+                    self._report(f"alert {alert}: {error}; {again}")
+                    self._fail(alert, way, str(error))
+                else:
+                    self._failed.pop(f"{alert} {way}", None)
+                    break
+                if wait_s is not None:
+                    await asyncio.sleep(wait_s)
+            queue.task_done()
 
-    async def _publish(self, subject: str, body: bytes) -> str | None:
+    def _fail(self, alert: str, way: str, reason: str) -> None:
+        name = f"{alert} {way}"
+        if name not in self._failed:
+            now_us = time.time_ns() // 1000
+            entity = Entity(part=f"alert {alert}")
+            self._failed[name] = Finding(NOT_DELIVERED, entity, now_us, clean_line(reason))
+
+    async def _publish(self, subject: str, body: bytes) -> None:
         if self.client is None:
-            return f"not published to {subject}: there is no connection"
+            raise RequestFailed(f"not published to {subject}: there is no connection")
         try:
             await self.client.tell(subject, body)
         except NatstuiError as error:
-            return f"not published to {subject}: {error}"
-        return None
+            raise RequestFailed(f"not published to {subject}: {error}") from error
 
-    async def finish(self) -> None:
-        """Wait until everything was sent or has failed."""
-        while self._going:
-            await asyncio.wait(set(self._going))
+    async def finish(self, limit_s: float) -> None:
+        """Send what waits, for `limit_s` at most, and report how much was not sent."""
+        waiting = [asyncio.ensure_future(queue.join()) for queue in self._queues.values()]
+        late = (await asyncio.wait(waiting, timeout=limit_s))[1] if waiting else set()
+        for task in (*late, *self._workers):
+            task.cancel()
+        await asyncio.gather(*late, *self._workers, return_exceptions=True)
+        if late:
+            self._report(f"{len(late)} of {len(waiting)} ways of alerts ended with notices unsent")
 
 
-async def run_command(command: str, body: bytes) -> str | None:
-    """Give a command the text on its standard input; return what went wrong, if anything did."""
+async def run_command(command: str, body: bytes) -> None:
+    """Give a command the text on its standard input; raises RequestFailed when it fails."""
     try:
         process = await asyncio.create_subprocess_exec(
             *shlex.split(command),
@@ -126,30 +175,31 @@ async def run_command(command: str, body: bytes) -> str | None:
             stderr=asyncio.subprocess.DEVNULL,
         )
     except OSError as error:
-        return f"{command!r} cannot be started: {error.strerror or error}"
+        reason = error.strerror or error
+        raise RequestFailed(f"{command!r} cannot be started: {reason}") from error
     try:
         async with asyncio.timeout(_COMMAND_S):
             await process.communicate(body)
-    except TimeoutError:
-        kill(process)
-        await process.wait()
-        return f"{command!r} was stopped after {_COMMAND_S:.0f} s"
-    return f"{command!r} ended with {process.returncode}" if process.returncode else None
+    except TimeoutError as error:
+        raise RequestFailed(f"{command!r} was stopped after {_COMMAND_S:.0f} s") from error
+    finally:
+        if process.returncode is None:
+            kill(process)
+            await process.wait()
+    if process.returncode:
+        raise RequestFailed(f"{command!r} ended with {process.returncode}")
 
 
-async def post(address: str, body: bytes) -> str | None:
-    """Post JSON to an address; return what went wrong, if anything did."""
-    return await asyncio.to_thread(_post, address, body)
-
-
-def _post(address: str, body: bytes) -> str | None:
-    headers = {"Content-Type": "application/json", "User-Agent": "natstui"}
-    # What begins otherwise than with http was refused at the start.
-    request = urllib.request.Request(address, body, headers)
+async def post(address: str, body: bytes, *, deadline_s: float) -> None:
+    """Post JSON to an address; raises RequestFailed when the reply is no 2xx in time."""
     try:
-        with urllib.request.urlopen(request, timeout=_WEBHOOK_S):
-            return None
-    except urllib.error.HTTPError as error:
-        return f"the webhook answered {error.code}"
-    except (OSError, ValueError) as error:
-        return f"the webhook cannot be reached: {error}"
+        await http_request(
+            "POST",
+            address,
+            deadline_s,
+            body=body,
+            headers={"Content-Type": "application/json"},
+            environment_proxy=True,
+        )
+    except RequestFailed as error:
+        raise RequestFailed(f"webhook: {error}", code=error.code) from error

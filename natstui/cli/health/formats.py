@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
-from natstui.clean import clean_line
+from natstui.clean import clean_json, clean_line
 from natstui.cli.health.report import NotJudged, Report, Verdict
 from natstui.cli.metrics.exposition import finding_lines
 from natstui.model.findings.catalogue.every import KINDS
@@ -89,7 +89,7 @@ def paragraph(one: Finding, now_us: int) -> Iterator[str]:
 
 def json_of(report: Report) -> str:
     """Return one JSON object."""
-    return json.dumps(
+    text = json.dumps(
         {
             "schema": 1,
             "status": _WORDS[report.verdict],
@@ -105,6 +105,7 @@ def json_of(report: Report) -> str:
         },
         ensure_ascii=True,
     )
+    return clean_json(text)
 
 
 def _not_judged_json(one: NotJudged) -> dict[str, object]:

@@ -14,7 +14,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from natstui.clean import escaped
 from natstui.model.findings.attention import preferred
+from natstui.model.findings.catalogue.consumers import GONE
+from natstui.model.findings.catalogue.streams import S_GONE
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
 from natstui.model.live.age import row_stale_after_us
@@ -52,13 +55,25 @@ _CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
     ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
 )
 
+DELETED_COUNT = 100
+"""So many findings of deleted streams and consumers have a line: names that churn never end."""
+_OF_DELETED = frozenset((GONE, S_GONE))
+
 _K = TypeVar("_K")
 
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def _label(name: str, value: str | None) -> str:
-    return f'{name}="{(value or "").translate(_ESCAPED)}"'
+    value = value or ""
+    if not (value.isascii() and value.isprintable()):
+        value = "\n".join(map(_visible, value.split("\n")))
+    return f'{name}="{value.translate(_ESCAPED)}"'
+
+
+def _visible(line: str) -> str:
+    r"""Return a line in which what controls a terminal is `\u001b`: two names stay two series."""
+    return "\\".join(map(escaped, line.split("\\")))
 
 
 class Latest:
@@ -193,10 +208,29 @@ class Exposition:
             )
 
 
+def _newest_of_deleted(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings without the older ones of streams and consumers that were deleted."""
+    listed = list(findings)
+    deleted = [one.since_us for one in listed if one.kind in _OF_DELETED]
+    if len(deleted) <= DELETED_COUNT:
+        return listed
+    oldest_us, kept, count = sorted(deleted)[-DELETED_COUNT], [], 0
+    for one in listed:
+        of_deleted = one.kind in _OF_DELETED
+        if of_deleted and (one.since_us < oldest_us or count >= DELETED_COUNT):
+            continue
+        count += of_deleted
+        kept.append(one)
+    return kept
+
+
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a gauge with a line per open finding; its value is since when, in Unix seconds."""
+    """Yield a gauge with a line per open finding; its value is since when, in Unix seconds.
+
+    Of deleted streams and consumers only the newest `DELETED_COUNT` have a line.
+    """
     labels, values = [], []
-    for one in findings:
+    for one in _newest_of_deleted(findings):
         kind, entity = one.kind, one.entity
         labels.append(
             ",".join(

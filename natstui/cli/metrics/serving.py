@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +31,13 @@ class _Server(ThreadingHTTPServer):
         self.text = text
         self.places = threading.BoundedSemaphore(_CLIENTS_COUNT)
         self.one_at_a_time = threading.Lock()
+
+    def handle_error(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        """Ignore a client that hung up; print the traceback of a defect."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 
 import msgspec
 
-from natstui.clean import clean_line
 from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.errors import RequestFailed
+from natstui.http_client import http_request
 from natstui.jetstream.connection.authentication import tls_options
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import ServerAnswer
@@ -46,7 +43,7 @@ class MonitoringPorts:
         limit_s = limit_s or self._connection.request_timeout_s
         query = "&".join(f"{name}={value}" for name, value in options.items())
         urls = [f"{one.rstrip('/')}{path}?{query}" for one in self._connection.monitoring]
-        found = await asyncio.gather(*(asyncio.to_thread(self._get, url, limit_s) for url in urls))
+        found = await asyncio.gather(*(self._get(url, limit_s) for url in urls))
         self.silent = {
             _place(url): it for url, it in zip(urls, found, strict=True) if isinstance(it, str)
         }
@@ -57,24 +54,15 @@ class MonitoringPorts:
         # Two addresses may lead to the same server.
         return list({one.server_id: one for one in answers}.values())
 
-    def _get(self, url: str, limit_s: float) -> ServerAnswer | str:
+    async def _get(self, url: str, limit_s: float) -> ServerAnswer | str:
         """Return an answer, or why there is none."""
         asked_us = steady_us()
-        # Never through a proxy of the environment: these ports are inside.
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._context)
-        )
         try:
-            with opener.open(url, timeout=limit_s) as reply:
-                began_us = steady_us()
-                data = reply.read(_MOST_BYTES + 1)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            return clean_line(str(reason)) or type(error).__name__
-        if len(data) > _MOST_BYTES:
-            return f"its answer is more than {_MOST_BYTES // 1024 // 1024} MiB"
-        try:
-            whose = read(_place(url), data, _Whose)
+            # Never through a proxy of the environment: these ports are inside.
+            reply = await http_request(
+                "GET", url, limit_s, tls=self._context, most_bytes=_MOST_BYTES
+            )
+            whose = read(_place(url), reply.body, _Whose)
         except RequestFailed as error:
             return str(error)
         name = whose.server_name or whose.server_id
@@ -83,10 +71,10 @@ class MonitoringPorts:
             name,
             None,
             None,
-            data,
-            packed_bytes=len(data),
+            reply.body,
+            packed_bytes=len(reply.body),
             asked_mono_us=asked_us,
-            began_mono_us=began_us,
+            began_mono_us=reply.began_mono_us,
             ended_mono_us=steady_us(),
         )
 

@@ -1,0 +1,69 @@
+"""One HTTP request ends within its deadline, whatever a server does."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+
+import pytest
+
+from natstui.config import Connection
+from natstui.errors import RequestFailed
+from natstui.http_client import http_request
+from natstui.jetstream.system.monitoring import MonitoringPorts
+from tests.wrong_http import MODES, wrong_http
+
+REASONS = {
+    "drip": "no complete reply within 0.5 s",
+    "hang": "no complete reply within 0.5 s",
+    "redirect": "the reply is 302, a redirect, which is not followed",
+    "500": "the reply is 500",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None:
+    requests: list[str] = []
+    async with wrong_http(mode, requests) as address:
+        began_s = time.monotonic()
+        with pytest.raises(RequestFailed, match=REASONS[mode]):
+            await http_request("POST", address, 0.5, body=b"{}")
+        assert time.monotonic() - began_s < 10
+    assert requests == ["POST / HTTP/1.1"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_wrong_monitoring_port_is_named_and_blocks_no_thread(mode: str) -> None:
+    requests: list[str] = []
+    async with wrong_http(mode, requests) as address:
+        ports = MonitoringPorts(
+            Connection(servers=("nats://127.0.0.1:1",), monitoring=(address,) * 40)
+        )
+        async with asyncio.timeout(30):
+            with pytest.raises(RequestFailed, match=REASONS[mode]):
+                await ports.ask("/varz", {"subs": 1}, 0.5)
+    assert set(requests) == {"GET /varz?subs=1 HTTP/1.1"}
+
+
+async def test_the_bytes_of_an_address_stay_and_a_reply_of_2xx_succeeds() -> None:
+    requests: list[str] = []
+    async with wrong_http("ok", requests) as address:
+        await http_request("POST", f"{address}/a?signed=%2Fb%2fc&d=%41", 30)
+    assert requests == ["POST /a?signed=%2Fb%2fc&d=%41 HTTP/1.1"]
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/", "http://[/", "http://", "http://a b"])
+async def test_an_address_without_a_server_is_one_sentence(address: str) -> None:
+    with pytest.raises(RequestFailed) as failed:
+        await http_request("POST", address, 30)
+    assert "\n" not in str(failed.value)
+
+
+def test_no_other_command_loads_the_http_client() -> None:
+    code = "import sys, natstui.cli.root, natstui.http_client; print('aiohttp' in sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "False\n"

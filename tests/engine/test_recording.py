@@ -89,7 +89,8 @@ def test_a_moment_replayed_is_the_state_the_viewer_had(
         live_state = judged_after(live_state, record)
     live, again = facts(live_state), facts(state)
     # What may yet become a finding is known to the judge alone, which a replay does without.
-    for name in live.keys() - {"recording", "findings"}:
+    # Servers and clients are read every few seconds: only what follows from it is recorded.
+    for name in live.keys() - {"recording", "findings", "servers", "clients"}:
         assert again[name] == live[name], name
     assert found(state) == found(live_state) != set()
 

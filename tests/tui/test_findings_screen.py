@@ -209,7 +209,7 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.until(lambda: "Stands on the second line" in viewer.words, "the help")
         await viewer.press("escape")
         await viewer.press("escape", "d")
-        await viewer.until(lambda: "Insights OPT_SYS_003" in viewer.words, "the detail")
+        await viewer.until(lambda: "EVIDENCE" in viewer.words, "the detail")
         await viewer.press("full_stop")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
         await viewer.press("escape", "escape")
@@ -239,12 +239,11 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         shop(account) as js,
         viewing(account.url, "--interval", "250ms", *flags, size=(120, 40)) as viewer,
     ):
-        config = {"durable_name": "[b]C", "ack_policy": "explicit", "max_ack_pending": 1}
+        config = {"durable_name": "[b]C", "deliver_subject": "nobody.subscribes"}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
         await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body, timeout=20)
-        await js._nc.request("$JS.API.CONSUMER.MSG.NEXT.S.[b]C", b"", timeout=20)
         await viewer.press("5")
-        await raised(viewer, "NT-C09")
+        await raised(viewer, "NT-C08")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         await viewer.press("home", "z")
         await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the question")
@@ -257,7 +256,7 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         assert viewer.app.state.findings.worst(_entity(viewer)) is None
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
-        assert "max ack" not in viewer.rows()["[b]C"]["status"]
+        assert "no subscriber" not in viewer.rows()["[b]C"]["status"]
         await viewer.press("5", "home", "z")
         await viewer.until(lambda: "z silenced" not in viewer.words, "that it is heard of")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")

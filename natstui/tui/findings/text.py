@@ -85,7 +85,10 @@ def _evidence(finding: Finding) -> list[Line]:
         more = len(finding.sequences) - _SEQUENCES_SHOWN
         lines.append(line("sequences", shown + (f" and {more} more" if more > 0 else "")))
     for name, value in finding.numbers.items():
-        label = name.removesuffix("_count").replace("_", " ")
+        label = name
+        for unit in ("_count", "_msgs", "_per_s", "_s"):
+            label = label.removesuffix(unit)
+        label = label.replace("_", " ")
         lines.append(line(label, _number(name, value)))
     return lines
 

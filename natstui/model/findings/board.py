@@ -206,5 +206,8 @@ def _seen(
     if known is not None and not raised and seen.since_us is not None:
         # A rule that tells since when knows better than the first look at it.
         held_us = at_us - since_us
+    if seen.hold_s is not None:
+        # It must be seen for so long, whatever it says of the time before.
+        held_us = mono_us - first_mono_us
     finding = Finding(kind, entity, since_us, seen.text, seen.sequences, seen.numbers)
     return Watched(finding, first_mono_us, raised or held_us >= hold_s * _US)

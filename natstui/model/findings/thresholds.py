@@ -353,3 +353,6 @@ UNBALANCED_SHARE = _threshold(
 )  # fmt: skip
 UNBALANCED_FEWEST = 6
 """Streams with replicas; of fewer, nobody need be even."""
+UPLOAD_S = _threshold(
+    30.0, "upload", "s", "an object store that stored nothing for this long has no upload running"
+)

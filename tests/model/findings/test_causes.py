@@ -10,6 +10,7 @@ from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.live.snapshot import Upstream
+from natstui.model.records.evidence import SubjectsCounted
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
 
@@ -313,3 +314,45 @@ def test_consumers_that_the_server_makes_for_sourcing_have_no_finding() -> None:
     life = Life({"settings": {"sourcing": True}})
     life.polls(40, pending_msgs=100)
     assert life.open == {}
+
+
+def by_subject(life: Life, scheduled: tuple[str, ...] = (), **msgs: int) -> SubjectsCounted:
+    names = {name.replace("_", "."): count for name, count in msgs.items()}
+    return SubjectsCounted(
+        at_us(life.second), "S", at_us(-600), ">", names, len(names), sum(msgs.values()), scheduled
+    )
+
+
+def test_counted_subjects_name_orphans_and_leave_schedules_alone() -> None:
+    config = QUEUE | {"settings": {"allow_msg_schedules": True}}
+    for scheduled, words in ((("wq.b",), set()), ((), {"orphaned messages"})):
+        life = Life({"filter_subjects": ("wq.a",)}, config)
+        life.polls(4, stream={"stored_msgs": 9}, pending_msgs=1, waiting_pulls_count=1,
+                   next_at_us=at_us(0))  # fmt: skip
+        assert life.open == {}
+        life.add(by_subject(life, scheduled, wq_a=1, wq_b=8))
+        life.polls(3)
+        assert life.words == words
+    assert life.open["NT-S21"].text == "8 messages that no consumer waits for, on wq.b"
+
+
+def test_a_subject_that_is_full_is_named() -> None:
+    config = {"discard": "new", "max_msgs_per_subject": 5,
+              "settings": {"discard_new_per_subject": True}}  # fmt: skip
+    life = Life({}, config)
+    life.poll()
+    life.add(by_subject(life, s_a=5, s_b=2))
+    life.polls(2)
+    assert life.words == {"full per subject"} and life.open["NT-S13"].text.startswith(
+        "s.a: 5 of 5"
+    )
+
+
+def test_chunks_of_an_interrupted_upload_are_named() -> None:
+    life = Life({}, {"kind": "object"})
+    life.poll(stream={"last_at_us": at_us(0)})
+    life.add(by_subject(life, O_b_C_one=40, O_b_C_two=3, O_b_M_two=1))
+    life.polls(20)
+    assert life.open == {}
+    life.polls(15)
+    assert life.words == {"object chunks without meta entry"}

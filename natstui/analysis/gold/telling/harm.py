@@ -72,7 +72,7 @@ _HARM_OF: dict[str, str] = {
     for harm, kinds in {
         "lost": (
             consumers.SKIPPED, consumers.LOST_BEFORE_ACK, streams.S_BATCH_ABANDONED,
-            consumers.GAVE_UP, streams.S_LOST, streams.S_REFUSING,
+            consumers.GAVE_UP, streams.S_LOST, streams.S_REFUSING, streams.S_FULL_SUBJECT,
             streams.S_NO_INTEREST, streams.S_ROLLED_BACK, streams.S_GONE,
             streams.S_RECREATED,
             account.A_STORAGE_FULL, account.A_MEMORY_FULL,

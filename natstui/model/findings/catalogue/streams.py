@@ -193,6 +193,19 @@ S_BATCH_ABANDONED = Kind(
     "commit each batch in the publisher; publish the dropped messages again",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
+S_FULL_SUBJECT = Kind(
+    "NT-S13", "stream", "critical", "full per subject",
+    "some of its subjects have as many messages as they may have: it rejects publishes to them",
+    "whether older messages of these subjects are needed",
+    "`P` purges a subject, or `e` and raise max messages per subject",
+)  # fmt: skip
+S_NO_META = Kind(
+    "NT-S40", "stream", "warning", "object chunks without meta entry",
+    "uploads were not completed: their chunks use space and belong to no object",
+    "which upload was interrupted",
+    "`P` purges the subjects of those chunks; upload the object again",
+    "", 0.0, 0.0, ("upload",),
+)  # fmt: skip
 S_PURGED = Kind(
     "NT-S51", "stream", "info", "purged",
     "messages were removed that no limit of it removes: a user purged or deleted them",

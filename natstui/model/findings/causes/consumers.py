@@ -407,10 +407,12 @@ def no_pulls(f: Facts, known: bool) -> Found:
     """Nobody pulls, and the pace of the clients is not known."""
     if not _unpulled(f) or not _is_overdue(f):
         return None
-    if f.pull_gap_s is None and not known:
-        # Pulls that are refused at once are seen by some polls only: it must hold for three.
-        return Seen(_quiet_text(f), hold_s=2.0)
-    return Seen(_quiet_text(f), f.waiting_since_us)
+    return _seen_for_three_polls(f, known, _quiet_text(f))
+
+
+def _seen_for_three_polls(f: Facts, known: bool, text: str) -> Seen:
+    """Return what must be seen for three polls: a message may have come a moment ago."""
+    return Seen(text, f.waiting_since_us, hold_s=None if known else 2.0)
 
 
 _PULL_LIMITS = {"max_batch": "messages", "max_bytes": "bytes", "max_expires": "ns of waiting"}
@@ -460,7 +462,7 @@ def pinned_idle(f: Facts, known: bool) -> Found:
     )
     who = f"client {pinned} is pinned and does not pull" if pinned else "no client is pinned"
     text = f"{f.pending} pending, {counted(f.open_pulls or 0, 'other pull')} open, {who}"
-    return Seen(f"{text} for {f.waiting_s:.0f} s{limit}", f.waiting_since_us)
+    return _seen_for_three_polls(f, known, f"{text} for {f.waiting_s:.0f} s{limit}")
 
 
 def no_eligible_pull(f: Facts, known: bool) -> Found:
@@ -472,7 +474,7 @@ def no_eligible_pull(f: Facts, known: bool) -> Found:
     why = "their min pending or min ack pending is not reached"
     if policy != "overflow":
         why = "their priority does not allow it"
-    return Seen(f"{text} {why}", f.waiting_since_us)
+    return _seen_for_three_polls(f, known, f"{text} {why}")
 
 
 def flow_stall(f: Facts, known: bool) -> Found:
@@ -500,7 +502,7 @@ def stalled(f: Facts, known: bool) -> Found:
     ):
         return None
     text = f"{f.pending} pending, clients pull, nothing delivered for {f.waiting_s:.0f} s"
-    return Seen(text, f.waiting_since_us)
+    return _seen_for_three_polls(f, known, text)
 
 
 def push_stalled(f: Facts, known: bool) -> Found:
@@ -510,7 +512,7 @@ def push_stalled(f: Facts, known: bool) -> Found:
     if not _ineligible(f, STALLED_S):
         return None
     text = f"{f.pending} pending, a subscriber is bound, nothing delivered for"
-    return Seen(f"{text} {f.waiting_s:.0f} s", f.waiting_since_us)
+    return _seen_for_three_polls(f, known, f"{text} {f.waiting_s:.0f} s")
 
 
 def late(f: Facts, known: bool) -> Found:

@@ -88,6 +88,9 @@ def stored_without_match(f: ConsumerFacts) -> int | None:
         return None
     if columns.delivered_consumer_seq[row] or columns.delivered_stream_seq[row]:
         return None
+    counts = [f.state.subject_counts.get((f.name[0], each)) for each in config.filter_subjects]
+    if any(count is not None and count.stored_msgs for count in counts):
+        return None
     if stream.config.retention != "limits" or f.age_s < NO_PULLS_AFTER_S:
         return None
     last_at_us = stream.columns.last_at_us[stream.row]

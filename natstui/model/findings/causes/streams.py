@@ -32,6 +32,7 @@ from natstui.model.findings.thresholds import (
     SUBJECTS_OWN_FEWEST,
     SUBJECTS_OWN_SHARE,
     TREND_LEAST_S,
+    UPLOAD_S,
     UPSTREAM_LAG_MSGS,
 )
 from natstui.model.live.limits import Fill, bytes_are_full, is_near
@@ -106,6 +107,28 @@ def full(f: Facts, known: bool) -> Found:
         text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}"
         return Seen(f"{text}: publishes are rejected")
     return None
+
+
+def full_per_subject(f: Facts, known: bool) -> Found:
+    """A publisher to some subjects gets an error instead of an ack."""
+    config, counts = f.config, f.counted
+    if config is None or config.discard != "new" or counts is None or not f.full_subjects_count:
+        return None
+    most = config.max_msgs_per_subject or 0
+    if not f.settings.get("discard_new_per_subject"):
+        return None
+    subjects = [subject for subject, msgs in counts.msgs_by_subject.items() if msgs >= most]
+    return Seen(f"{', '.join(subjects[:5])}: {most} of {most} messages, publishes are rejected")
+
+
+def objects_without_meta(f: Facts, known: bool) -> Found:
+    """An object store has chunks of uploads that were not completed."""
+    count = f.objects_without_meta_count
+    if f.config is None or f.config.kind != "object" or not count:
+        return None
+    if f.silent_s is None or f.silent_s < UPLOAD_S:
+        return None
+    return Seen(f"chunks of at least {counted(count, 'object')} have no meta entry")
 
 
 def consumer_limit(f: Facts, known: bool) -> Found:
@@ -317,11 +340,23 @@ def orphaned(f: Facts, known: bool) -> Found:
     count = f.orphaned_msgs
     if not count or f.orphaned_polls < ORPHANED_POLLS:
         return None
+    consumers, counts = f.consumers(), f.counted
     # Scheduled messages wait for their time on subjects of their own.
-    consumers = None if f.settings.get("allow_msg_schedules") else f.consumers()
-    if consumers is None:
+    if consumers is None or (f.settings.get("allow_msg_schedules") and counts is None):
         return None
     filters = [subject for one in consumers for subject in one.filter_subjects or (">",)]
+    if counts is not None:
+        unmatched = [
+            subject
+            for subject in counts.msgs_by_subject
+            if not any(overlap(each, subject) for each in filters)
+        ]
+        orphans = [subject for subject in unmatched if subject not in counts.scheduled_subjects]
+        if unmatched and not orphans:
+            return None
+        if orphans:
+            text = f"{counted(count, 'message')} that no consumer waits for, on"
+            return Seen(f"{text} {', '.join(orphans[:5])}", f.orphaned_since_us)
     alone = [s for s in config.subjects if not any(overlap(s, each) for each in filters)]
     why = f"the consumer filters are {', '.join(list(dict.fromkeys(filters))[:5])}"
     if alone:
@@ -404,6 +439,8 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
     Cause(kinds.S_RECREATED, recreated),
     Cause(kinds.S_SEALED, sealed, (), ("storing",)),
     Cause(kinds.S_REFUSING, full, ("stored_msgs",), ("storing", "limit")),
+    Cause(kinds.S_FULL_SUBJECT, full_per_subject, ("full_subjects_count",), ("limit",)),
+    Cause(kinds.S_NO_META, objects_without_meta, ("objects_without_meta_count", "silent_s")),
     Cause(kinds.S_CONSUMER_LIMIT, consumer_limit, (), ("limit",)),
     Cause(kinds.S_NEAR, nearly_full, ("stored_msgs", "full_in_s"), ("limit",)),
     Cause(kinds.S_STOPPED, publisher_stopped,
@@ -441,6 +478,7 @@ def needs_attention(config: StreamConfiguration) -> bool:
         or config.retention != "limits"
         or config.max_consumers_count is not None
         or config.sealed
+        or config.kind == "object"
         or PREFIX in config.config_json
     )
 

@@ -143,7 +143,18 @@ class ConsumerFacts:
         appeared_mono_us = self.past.above_zero_since("pending_msgs", known_mono_us)
         if appeared_mono_us is not None:
             since_us = max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
+        since_us = max(since_us, self._oldest_pending_us or 0)
         return min(since_us, self.at_us)
+
+    @property
+    def _oldest_pending_us(self) -> int | None:
+        """When the oldest pending message was stored, UTC, where that is known."""
+        if not self.pending:
+            return None
+        next_at_us = self.columns.next_at_us[self.row]
+        if next_at_us is None and self.pending == 1 and not self.is_filtered and self.stream:
+            return self.stream.columns.last_at_us[self.stream.row]
+        return next_at_us
 
     @property
     def lost(self) -> Lost | None:

@@ -9,7 +9,15 @@ from typing import Literal, TypeVar
 from natstui.values import dataclass
 
 FactUnit = Literal["s", "msgs", "msgs/s", "share", "deliveries", "pulls", "polls", "count"]
-Needs = Literal["one poll", "two polls", "three polls", "advisories", "ack samples", "its stream"]
+Needs = Literal[
+    "one poll",
+    "two polls",
+    "three polls",
+    "advisories",
+    "ack samples",
+    "its stream",
+    "subject counts",
+]
 """What must be known before a fact has a value."""
 Owner = TypeVar("Owner")
 Value = TypeVar("Value")

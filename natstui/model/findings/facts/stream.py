@@ -19,7 +19,7 @@ from natstui.model.live.limits import Fill
 from natstui.model.live.rates import stream_full_in_s
 from natstui.model.live.snapshot import StreamColumns
 from natstui.model.live.state import State
-from natstui.model.records.evidence import Trouble
+from natstui.model.records.evidence import SubjectsCounted, Trouble
 
 _US = 1_000_000
 
@@ -69,6 +69,13 @@ class StreamFacts:
         keys, known = self.state.consumers.roster.keys, self.state.consumer_configurations
         found = [known.get((self.name, str(keys[row][1]))) for row in rows]
         return None if None in found else [one for one in found if one is not None]
+
+    @property
+    def counted(self) -> SubjectsCounted | None:
+        """Its messages by subject, where they were counted since it was created."""
+        counts = self.state.subject_counts.get((self.name, ">"))
+        created_at_us = self.columns.created_at_us[self.row]
+        return counts if counts is not None and counts.created_at_us == created_at_us else None
 
     @property
     def purged(self) -> Purged | None:
@@ -161,6 +168,23 @@ class StreamFacts:
         """Newest polls in which messages were dropped at once."""
         run = self._memory.dropped.get(self.key)
         return 0 if run is None else run.polls_count
+
+    @stream_fact("count", needs="subject counts")
+    def full_subjects_count(self) -> int | None:
+        """Subjects that have as many messages as they may have."""
+        counts, config = self.counted, self.config
+        if counts is None or config is None or not config.max_msgs_per_subject:
+            return None
+        return sum(n >= config.max_msgs_per_subject for n in counts.msgs_by_subject.values())
+
+    @stream_fact("count", needs="subject counts")
+    def objects_without_meta_count(self) -> int | None:
+        """Objects of an object store that have chunks and no meta entry, at least so many."""
+        counts = self.counted
+        if counts is None or counts.subjects_count != len(counts.msgs_by_subject):
+            return None
+        kinds = [subject.split(".")[2:3] for subject in counts.msgs_by_subject]
+        return max(0, kinds.count(["C"]) - kinds.count(["M"]))
 
     @stream_fact("count", window_s=PILE_UP_S)
     def unused_new_consumers_count(self) -> int:

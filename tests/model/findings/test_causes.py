@@ -162,6 +162,7 @@ def test_a_busy_work_queue_has_no_orphans_though_replies_are_not_of_one_moment()
     for second in range(40):
         # The consumer is read a tenth of a second later, and has acked 500 more meanwhile.
         life.poll(stream={"stored_msgs": 600, "last_seq": 5000 * second + 200},
+                  sampled_mono_us=(START_S + second + 1) * 1_000_000 + 100_000,
                   pending_msgs=100, ack_pending_msgs=0, waiting_pulls_count=1,
                   **moving(second, 5000))  # fmt: skip
         assert "NT-S21" not in life.open, second

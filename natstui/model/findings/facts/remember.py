@@ -27,6 +27,8 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 
 _US = 1_000_000
+_CLOCKS_US = 20_000
+"""So far the clocks of the servers that write two rows may differ."""
 
 
 def remembered(
@@ -240,7 +242,7 @@ def _limited(state: State, row: int, old: StreamColumns, then: int, at_us: int) 
 def orphaned_msgs(state: State, row: int, before: Before | None) -> int | None:
     """Return how many messages of a work queue none of its consumers waits for.
 
-    Replies are not of one moment: what came and what was acked since the last poll is taken off.
+    Replies are not of one moment: twice what came and was acked in between is taken off.
     None while not all consumers are known.
     """
     streams, consumers = state.streams.columns, state.consumers.columns
@@ -250,18 +252,23 @@ def orphaned_msgs(state: State, row: int, before: Before | None) -> int | None:
         return None
     pending, unacked = consumers.pending_msgs, consumers.ack_pending_msgs
     waiting = sum(pending[each] + unacked[each] for each in rows)
-    skew = 0
     then = None if before is None else before.streams.row_of.get(state.streams.roster.keys[row])
-    if before is not None and then is not None:
-        old, row_of = before.consumer_columns, before.consumers.row_of
-        known = [row_of.get(state.consumers.roster.keys[each]) for each in rows]
-        waited = sum(
-            old.pending_msgs[each] + old.ack_pending_msgs[each] for each in known
-            if each is not None
-        )  # fmt: skip
-        came = max(0, streams.last_seq[row] - before.stream_columns.last_seq[then])
-        skew = came + max(0, waited - waiting)
-    return streams.stored_msgs[row] - waiting - skew
+    if before is None or then is None:
+        return streams.stored_msgs[row] - waiting
+    old, row_of = before.consumer_columns, before.consumers.row_of
+    flow = max(0, streams.last_seq[row] - before.stream_columns.last_seq[then])
+    apart_us = 0
+    for each in rows:
+        earlier = row_of.get(state.consumers.roster.keys[each])
+        apart_us = max(
+            apart_us, abs(consumers.sampled_mono_us[each] - streams.sampled_mono_us[row])
+        )
+        if earlier is not None:
+            moved = consumers.ack_floor_consumer_seq[each] - old.ack_floor_consumer_seq[earlier]
+            flow += max(0, moved)
+    poll_us = streams.sampled_mono_us[row] - before.stream_columns.sampled_mono_us[then]
+    share = min(1.0, (apart_us + _CLOCKS_US) / poll_us) if poll_us > 0 else 1.0
+    return streams.stored_msgs[row] - waiting - round(2 * share * flow)
 
 
 def dropped_msgs(state: State, row: int, before: Before, then: int) -> int | None:

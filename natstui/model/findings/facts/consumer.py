@@ -19,6 +19,7 @@ from natstui.model.findings.thresholds import (
     REPEATS_WINDOW_S,
     UNKNOWN_PACE_S,
 )
+from natstui.model.live.age import next_waits_s
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCounts
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.model.live.state import State
@@ -151,10 +152,12 @@ class ConsumerFacts:
         """When the oldest pending message was stored, UTC, where that is known."""
         if not self.pending:
             return None
-        next_at_us = self.columns.next_at_us[self.row]
-        if next_at_us is None and self.pending == 1 and not self.is_filtered and self.stream:
+        waits_s = next_waits_s(self.state, self.row)
+        if waits_s is not None:
+            return self.at_us - round(waits_s * _US)
+        if self.pending == 1 and not self.is_filtered and self.stream:
             return self.stream.columns.last_at_us[self.stream.row]
-        return next_at_us
+        return None
 
     @property
     def lost(self) -> Lost | None:

@@ -174,8 +174,10 @@ def account(new_account: Callable[[], Account]) -> Account:
 @pytest.fixture(scope="session")
 def new_cluster_account() -> Iterator[Callable[[], ClusterAccount]]:
     """Return accounts nobody has used, of one cluster of three nodes."""
-    with Cluster(accounts=accounts_config()) as cluster:
-        names = iter(account_names())
+    names = iter(account_names())
+    first = next(names)
+    joining = {"user": first, "password": first}
+    with Cluster(accounts=accounts_config(), joining=joining) as cluster:
         yield lambda: ClusterAccount(next(names), cluster.urls)
 
 

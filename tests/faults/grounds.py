@@ -374,12 +374,13 @@ class ClusterStage(OneSystemStage):
         return self.cluster.urls
 
     async def open(self) -> None:
-        """Start the nodes and wait for their meta leader."""
+        """Start the nodes and wait until streams can be placed on them."""
         for node in self.cluster.nodes:
             await restart(node)
         async with asyncio.timeout(60):
             while not all(node.is_healthy() for node in self.cluster.nodes):
                 await asyncio.sleep(0.1)
+        await self.cluster.until_placing()
         await self._open_system()
 
     def close_servers(self) -> None:

@@ -142,6 +142,20 @@ def test_a_cluster_that_cannot_start_leaves_no_node() -> None:
     assert not any(node.is_running for node in cluster.nodes)
 
 
+@pytest.mark.cluster
+async def test_a_cluster_is_ready_when_it_places_streams_on_every_node() -> None:
+    with Cluster() as cluster:
+        nc = await nats.connect(cluster.urls[0], user="app", password="app")
+        jetstream = nc.jetstream()
+        assert (await jetstream.account_info()).streams == 0
+        await jetstream.add_stream(name="S", subjects=["s"], num_replicas=3)
+        await nc.close()
+        for node in cluster.nodes[1:]:
+            node.stop()
+        with pytest.raises(BrokerFailed, match=r"the cluster places no stream after 0\.1 s: "):
+            await cluster.until_placing(within_s=0.1)
+
+
 def test_a_missing_binary_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NATS_SERVER", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")

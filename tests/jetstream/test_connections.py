@@ -228,17 +228,18 @@ async def test_with_jwts_a_plain_user_sees_what_each_node_of_a_cluster_tells(
     operator = Operator()
     creds = write_creds(tmp_path / "alice.creds", *operator.user(name="alice"))
     account = operator.account.public
-    with Cluster(accounts=operator.server_config) as cluster:
+    joining = {"user_credentials": str(creds)}
+    with Cluster(accounts=operator.server_config, joining=joining) as cluster:
         clients = []
         for place, url in enumerate(cluster.urls):
             for number in range(2):
-                nc = await nats.connect(url, user_credentials=str(creds), name=f"c{place}{number}")
+                nc = await nats.connect(url, name=f"c{place}{number}", **joining)
                 for count in range(place + number):
                     await nc.subscribe(f"work.{place}.{count}", "group" if count else "")
                 await nc.publish("elsewhere", b"x" * 10)
                 await flushed(nc)
                 clients.append(nc)
-        gone = await nats.connect(cluster.urls[1], user_credentials=str(creds), name="gone")
+        gone = await nats.connect(cluster.urls[1], name="gone", **joining)
         await gone.close()
         words = {"creds": Secret(creds.read_text())}
         async with asking(*cluster.urls, **words) as (client, servers):

@@ -75,9 +75,9 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
         return
     operator = Operator()
     creds = write_creds(tmp_path / "alice.creds", *operator.user(name="alice"))
-    with Cluster(accounts=operator.server_config) as cluster:
-        text = Secret(creds.read_text())
-        yield Ground(cluster.urls, {"user_credentials": str(creds)}, {"creds": text})
+    joining = {"user_credentials": str(creds)}
+    with Cluster(accounts=operator.server_config, joining=joining) as cluster:
+        yield Ground(cluster.urls, joining, {"creds": Secret(creds.read_text())})
 
 
 async def test_who_pulls_who_listens_and_who_publishes_is_named_with_what_each_counts(

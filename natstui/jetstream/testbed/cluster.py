@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import Self
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import nats
+from nats.errors import TimeoutError as NoAnswer
+from nats.js.errors import APIError
 
 from natstui.errors import BrokerFailed
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.ports import HeldPorts
 
 _ELECTION_S = 30.0
+_PLACING_S = 30.0
+_ANSWER_S = 2.0
+_TRIAL = "NATSTUI_TRIAL"
+_MOST_REPLICAS_COUNT = 5
 
 _CONFIG = """
 server_tags: ["{name}"]
@@ -22,6 +33,7 @@ accounts {
   APP: { jetstream: enabled, users: [{ user: app, password: app }] }
 }
 """
+_JOINING = {"user": "app", "password": "app"}
 
 
 class Cluster:
@@ -30,8 +42,17 @@ class Cluster:
     Each node's name is its tag too, so that a stream can be placed on it.
     """
 
-    def __init__(self, size_count: int = 3, accounts: str = _ACCOUNTS) -> None:
-        """`accounts` says in the servers' own words who may connect."""
+    def __init__(
+        self,
+        size_count: int = 3,
+        accounts: str = _ACCOUNTS,
+        joining: Mapping[str, Any] = _JOINING,
+    ) -> None:
+        """`accounts` says in the servers' own words who may connect.
+
+        `joining` is how one of them with JetStream does, in words of nats-py.
+        """
+        self._joining = joining
         self._held_ports = HeldPorts(size_count)
         ports = self._held_ports.numbers
         self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
@@ -74,6 +95,36 @@ class Cluster:
             if time.monotonic() > give_up_at:
                 raise BrokerFailed(f"the cluster has no meta leader after {_ELECTION_S:g} s")
             time.sleep(0.05)
+        # Where a loop runs already, only another thread can have its own.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, self.until_placing()).result()
+
+    async def until_placing(self, within_s: float = _PLACING_S) -> None:
+        """Wait until a stream can be placed on every node; raise BrokerFailed.
+
+        A meta leader knows its peers a second before it knows their storage, and until then calls
+        them offline; no monitoring port tells of it.
+        """
+        replicas_count = min(len(self.nodes), _MOST_REPLICAS_COUNT)
+        nc = await nats.connect(list(self.urls), **self._joining)
+        try:
+            jetstream, give_up_at = nc.jetstream(timeout=_ANSWER_S), time.monotonic() + within_s
+            while True:
+                try:
+                    await jetstream.add_stream(
+                        name=_TRIAL, subjects=[_TRIAL], num_replicas=replicas_count
+                    )
+                    await jetstream.delete_stream(_TRIAL)
+                except (APIError, NoAnswer) as error:
+                    if time.monotonic() > give_up_at:
+                        raise BrokerFailed(
+                            f"the cluster places no stream after {within_s:g} s: {error}"
+                        ) from error
+                    await asyncio.sleep(0.05)
+                else:
+                    return
+        finally:
+            await nc.close()
 
     def close(self) -> None:
         """Stop every node and remove what was temporary."""

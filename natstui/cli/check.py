@@ -37,8 +37,9 @@ def check(
 ) -> None:
     """Try the connection step by step and print what each step found.
 
-    Steps: address, TCP, greeting, TLS, authentication, account, JetStream, permissions. Every
-    address is tried; the exit code is that of the last step that failed.
+    Steps: address, TCP, greeting, TLS, authentication, account, JetStream, permissions; before
+    the account that a server is too old for natstui. Every address is tried; the exit code is that
+    of the last step that failed.
     """
     if analysis:
         ctx.exit(_check_analysis(as_json=as_json))

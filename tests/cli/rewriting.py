@@ -1,4 +1,4 @@
-"""A server of the future: a proxy that exchanges words of the same length both ways."""
+"""A server of the future or the past: a proxy that exchanges words of one length both ways."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from tests.accounts import through
+from tests.server_versions import version_under_test
 
 
 @contextmanager
@@ -31,6 +32,17 @@ def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
 
         threading.Thread(target=accept, daemon=True).start()
         yield through(listening.getsockname()[1], url)
+
+
+@contextmanager
+def too_old(url: str) -> Iterator[tuple[str, str]]:
+    """Name a version that natstui does not support in the server's greeting; yield both."""
+    version = version_under_test()
+    assert version is not None
+    real = ".".join(map(str, version))
+    old = "2.9." + "9" * (len(real) - len("2.9."))
+    with speaking(url, f'"version":"{real}"'.encode(), f'"version":"{old}"'.encode()) as older:
+        yield older, old
 
 
 def _pass(one: socket.socket, other: socket.socket, word: bytes, instead: bytes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.rewriting import too_old
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +25,18 @@ def test_a_good_connection_ends_with_success(nats_server: Broker) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert all(line.startswith("ok ") for line in done.stdout.splitlines())
     assert "JetStream" in done.stdout
+
+
+@pytest.mark.server
+def test_a_server_that_is_not_supported_is_told_once(nats_server: Broker) -> None:
+    with too_old(nats_server.url) as (url, version):
+        done = run_check("--server", url)
+    assert (done.returncode, done.stderr) == (3, "")
+    told = f"nats-server {version} is not supported: natstui needs 2.10 or newer"
+    failed = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    place = url.removeprefix("nats://")
+    assert failed == [f"failed  {place}  version         {told}"]
+    assert "may read all streams" in done.stdout
 
 
 def test_a_failed_step_ends_with_its_exit_code() -> None:

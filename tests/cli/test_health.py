@@ -29,6 +29,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.monitor_metadata import PREFIX
 from natstui.model.records.managing import SilenceFinding
+from tests.cli.rewriting import too_old
 from tests.jetstream.flushing import flushed
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("health")]
@@ -72,6 +73,16 @@ async def filled(url: str) -> None:
     metadata = {f"{PREFIX}msgs-warn": "5"}
     await js.add_stream(StreamConfig(name="FEW", subjects=["few"], max_msgs=9, metadata=metadata))
     await nc.close()
+
+
+def test_a_server_that_is_not_supported_is_told_once_and_not_called_fine(url: str) -> None:
+    with too_old(url) as (older, version):
+        done = run("health", "--server", older, "--stream", "WELL")
+    assert (done.returncode, done.stderr) == (3, "")
+    told = f"nats-server {version} is not supported: natstui needs 2.10 or newer"
+    assert done.stdout.count("not supported") == 1
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("unknown: ") and first.endswith(f"; {told}")
 
 
 def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:

@@ -62,6 +62,25 @@ def test_a_link_without_jetstream_says_why() -> None:
     assert Cell(f"▲ {reason}", "bad") in parts
 
 
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("2.9.25", "▲ nats-server 2.9.25 is not supported: natstui needs 2.10 or newer"),
+        ("2.10.0-RC.1", None),
+        ("2.10.26", None),
+        ("\x1b[2J", None),
+        (None, None),
+    ],
+)
+def test_a_server_that_is_not_supported_is_told_once(
+    version: str | None, told: str | None
+) -> None:
+    link = LinkChanged(2, "connected", None, jetstream=True, server_version=version)
+    parts = link_parts(State().after(started(None)).after(link), 0)
+    found = [cell for cell in parts if "not supported" in cell.text]
+    assert found == ([] if told is None else [Cell(told, "bad")])
+
+
 def test_the_strip_tells_how_long_all_rows_take_and_how_old_the_oldest_is() -> None:
     state = State()
     for mono_s in (100, 101):

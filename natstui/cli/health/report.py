@@ -12,6 +12,7 @@ from natstui.model.findings.finding import Entity, Finding, worst_first
 from natstui.model.findings.severities import is_at_least
 from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.state import State
+from natstui.model.servers.versions import too_old
 
 
 class Verdict(IntEnum):
@@ -104,6 +105,8 @@ def report_on(
     taken = sorted(filter(chosen.takes, every.values()), key=worst_first)
     found = tuple(one for one in taken if with_silenced or findings.silence_of(one) is None)
     problem = problem or (None if taken else _missing(state, chosen))
+    unsupported = too_old(state.link.server_version) if state.link else None
+    problem = "; ".join(filter(None, (unsupported, problem))) or None
     verdict = _verdict(found)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN

@@ -12,6 +12,7 @@ from natstui.jetstream.connection.client import Client, client_of
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import Plan, attempt, dispose, prepare
 from natstui.model.live.permissions import READING, may_publish
+from natstui.model.servers.versions import too_old
 from natstui.values import dataclass
 
 _STEPS = ("address", "TCP", "greeting", "TLS", "authentication")
@@ -84,6 +85,10 @@ async def _connect(plan: Plan, address: Address) -> tuple[GuardedClient | None, 
 async def _check_jetstream(client: Client, place: str) -> AsyncIterator[Step]:
     """Yield the steps for our account, for JetStream, and for what we may read of it."""
     link = client.link
+    unsupported = too_old(link.server_version)
+    if unsupported is not None:
+        text = clean_line(unsupported)
+        yield Step(place, "version", text, ConnectionFailed(text))
     who = f"user {link.user}" if link.user else "no user"
     yield Step(place, "account", clean_line(f"{link.account or 'not known'}, {who}"))
     try:

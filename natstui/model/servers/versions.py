@@ -27,6 +27,15 @@ def version_of(text: str | None) -> Version | None:
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
+def too_old(text: str | None) -> str | None:
+    """Return the sentence that a server of this version is not supported; None when it is."""
+    version = version_of(text)
+    if version is None or version >= OLDEST:
+        return None
+    oldest = ".".join(map(str, OLDEST[:2]))
+    return f"nats-server {text} is not supported: natstui needs {oldest} or newer"
+
+
 def is_in(text: str | None, ranges: Ranges) -> bool:
     """Return whether a server's version is in one of the ranges; an unknown one is in none."""
     version = version_of(text)

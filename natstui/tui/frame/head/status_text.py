@@ -21,6 +21,7 @@ from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
+from natstui.model.servers.versions import too_old
 from natstui.tui.frame.view import GLYPHS
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
@@ -74,6 +75,9 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
         # Without even an engine this is a screen that was told nothing yet: it claims nothing.
         return [*parts, Cell("◌ connecting", "warn")] if started else parts
     parts.append(_link_cell(link, recorded=state.replay is not None))
+    unsupported = too_old(link.server_version)
+    if unsupported is not None:
+        parts.append(Cell(f"▲ {clean_line(unsupported)}", "bad"))
     # Of another account, ours need not have any.
     own = started is None or started.account is None
     if own and link.state == "connected" and link.jetstream is not True and link.reason:

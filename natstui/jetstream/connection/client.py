@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from natstui.clock import steady_us
 from natstui.config import Connection
-from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut, UsageError
+from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.identity import AccountInfo, Identity, identity_of
 from natstui.jetstream.connection.link import Link, OnDenied, OnLink
 from natstui.jetstream.connection.nats_client import GuardedClient
@@ -122,7 +122,7 @@ class Client:
         tokens = verb.split(".")
         names = ".".join(tokens[:4]) if tokens[:2] == ["CONSUMER", "CREATE"] else verb
         if not is_literal(names):
-            raise UsageError(f"{verb!r} cannot be requested: a name has a space or a wildcard")
+            raise RequestFailed(f"{verb!r} is not valid: a name has a space or a wildcard")
         payload = b"" if body is None else json.dumps(body).encode()
         limit_s = self.connection.request_timeout_s
         if ".LIST" in verb:

@@ -16,6 +16,8 @@ from natstui.analysis.silver.unreadable import BEFORE_CONSUMERS, BEFORE_STREAMS
 from natstui.analysis.tables import Table
 
 _BEFORE = "before_"
+_NOT_KEPT = ("pinned_at_us",)
+"""Columns of consumers that no table has: to unfold them costs as much as any other."""
 _HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
 
 
@@ -42,7 +44,9 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
 
 def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     """Return the table `consumer_sample`."""
-    rows = _rows(lines, gap_ends, "consumers", schema.CONSUMER_COLUMNS)
+    known = schema.CONSUMER_COLUMNS.items()
+    fields = {name: type_text for name, type_text in known if name not in _NOT_KEPT}
+    rows = _rows(lines, gap_ends, "consumers", fields)
     rows = rows.withColumnRenamed("name", "consumer").withColumns(
         {
             "series_id": F.xxhash64("session", "stream", "consumer", "created_at_us"),

@@ -34,6 +34,8 @@ _LIST_SHARE = 0.17
 """Of what polling may use of the server, which the list may take where there are consumers."""
 _DELAYED_S = 4.5
 """The server delays a list for 4 s at most."""
+_LIST_BESIDE_BULK_S = 20.0
+"""How often the list is requested where bulk replies bring the rows."""
 
 
 class StreamReading:
@@ -95,7 +97,12 @@ class StreamReading:
         seen = self._seen = StreamsSeen()
         self._take_answers()
         self._take_bulk(bulk)
-        is_due = not bulk.lists_streams and self._is_due(expected_count)
+        # Only the list says which streams their servers refuse to run: a bulk reply has rows of
+        # those too.
+        is_due = self._is_due(expected_count)
+        if bulk.lists_streams:
+            rested = steady_s() >= self._list_asked_us / 1e6 + _LIST_BESIDE_BULK_S
+            is_due = bool(self.rows) and (rested or self._listing is not None)
         if is_due and self._availability.may_ask(_LIST):
             await self._list(allowed, patience)
         if not seen.complete and self._availability.may_ask(_INFO):
@@ -117,17 +124,17 @@ class StreamReading:
 
     def _take_bulk(self, bulk: BulkTurn) -> None:
         """Take the rows that came with a bulk answer; all, and no others, where it is complete."""
-        for row in bulk.streams:
+        rows = [row for row in bulk.streams if row.name not in self._offline]
+        for row in rows:
             self._take(row, settle=True)
             self._seen.rows.append(self.rows[row.name])
         if bulk.streams and bulk.complete:
-            names = {row.name for row in bulk.streams}
+            names = {row.name for row in rows}
             newer = (row for row in self.rows.values() if row.asked_mono_us > bulk.asked_mono_us)
             names.update(row.name for row in newer)
             self.rows = {name: row for name, row in self.rows.items() if name in names}
             self._seen.rows = list(self.rows.values())
-            self._missing, self._seen.complete = set(), True
-            self._offline.clear()
+            self._missing, self._seen.complete = set(self._offline), True
 
     def lists_work(self, asked_mono_s: float) -> None:
         """Note that the meta leader answered a request sent at this moment.

@@ -193,8 +193,7 @@ def never_acked(f: Facts, known: bool) -> Found:
         else f"last ack {duration_text(acked_s)} ago"
     )
     text = f"{f.redelivered} redelivered, {f.unacked} ack pending, {last}"
-    since_us = f.columns.acked_at_us[f.row] or f.columns.created_at_us[f.row]
-    return Seen(text, since_us, f.unsettled)
+    return Seen(text, f.unacked_since_us, f.unsettled)
 
 
 def ack_limit(f: Facts, known: bool) -> Found:

@@ -140,12 +140,24 @@ class ConsumerFacts:
         delivered_at_us = columns.delivered_at_us[row]
         if delivered_at_us is not None:
             since_us = max(since_us, delivered_at_us)
-        known_mono_us = self.mono_us - (self.at_us - since_us)
-        appeared_mono_us = self.past.above_zero_since("pending_msgs", known_mono_us)
-        if appeared_mono_us is not None:
-            since_us = max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
+        since_us = self._appeared_us("pending_msgs", since_us)
         since_us = max(since_us, self._oldest_pending_us or 0)
         return min(since_us, self.at_us)
+
+    @property
+    def unacked_since_us(self) -> int:
+        """Since when messages are ack pending and none is acked, UTC, as far as polls go back."""
+        columns, row = self.columns, self.row
+        since_us = columns.acked_at_us[row] or columns.created_at_us[row]
+        return min(self._appeared_us("ack_pending_msgs", since_us), self.at_us)
+
+    def _appeared_us(self, name: str, since_us: int) -> int:
+        """Return since when a gauge is above zero, UTC; `since_us` where no poll shows a 0."""
+        known_mono_us = self.mono_us - (self.at_us - since_us)
+        appeared_mono_us = self.past.above_zero_since(name, known_mono_us)
+        if appeared_mono_us is None:
+            return since_us
+        return max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
 
     @property
     def _oldest_pending_us(self) -> int | None:

@@ -186,7 +186,7 @@ def test_the_troubles_planted_in_the_third_session_are_told(analysed: Analysed) 
     kinds = [row["kind"] for row in analysed.rows("availability", THIRD)]
     assert sorted(kinds) == ["api_slow", *["disconnected"] * 2, *["unavailable"] * 2]
     causes = {row["consumer"]: row["cause"] for row in analysed.rows("stuck", THIRD)}
-    assert sorted(causes.values()) == ["no subscriber", "not acknowledged", "unknown"]
+    assert sorted(causes.values()) == ["no subscriber", "not acked within ack wait", "unknown"]
     assert {int(name[-4:]) for name in causes} == FROZEN.keys()
     spots = analysed.rows("redelivery_hot_spot", THIRD)
     named = {int(row["consumer"][-4:]) for row in spots if row["configured_at_us"]}

@@ -197,7 +197,7 @@ def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_to
     rows = told_once(rows, _advised("code"), _advised("harm"))
     first, *others = ranked(rows).orderBy("rank_count").collect()
     assert (first["subject"], first["code"], first["harm"]) == ("S", "NT-S05", "lost")
-    assert first["sentence"] == "refusing for 13 min"
+    assert first["sentence"] == "stream full for 13 min"
     assert [row["kind"] for row in others] == ["availability"] * 2
 
 

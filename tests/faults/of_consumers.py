@@ -249,7 +249,7 @@ CONSUMER_FAULTS = (
     Fault("OVERFLOW", "NT-C40",
           then(publish("OVERFLOW", 5), pulls_open("OVERFLOW", 1, **_FULL_ONLY)),
           purges("OVERFLOW"), both("OVERFLOW", {"priority_groups": ["g"],
-                                                "priority_policy": "overflow"}), after_s=5),
+                                                "priority_policy": "overflow"}), after_s=8),
     Fault("OWN", "NT-C13", publish("OWN", 6), works("OWN"),
           both("OWN", {"metadata": {"io.nats.monitor.unprocessed-critical": "5"}})),
     Fault("OWNACKS", "NT-C13", then(publish("OWNACKS", 4), holds("OWNACKS", 4)), purges("OWNACKS"),

@@ -76,7 +76,7 @@ STREAM_FAULTS = (
     of_stream("DELETED", "NT-S31", deletes_stream("DELETED"), stream("DELETED"),
               stream("DELETED")),
     of_stream("MIRROR", "NT-S11", deletes_stream("ORIGIN"), deletes_stream("MIRROR"), mirror,
-              after_s=10),
+              after_s=10, since_s=4),
     of_stream("SUBJECTS", "NT-S08",
               then(*(publish("SUBJECTS", last=str(n)) for n in range(4))), purges("SUBJECTS"),
               stream("SUBJECTS", metadata={"io.nats.monitor.subjects-critical": "4"})),

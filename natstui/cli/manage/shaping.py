@@ -11,7 +11,7 @@ import click
 from natstui.cli.complete import stream_name
 from natstui.cli.manage.assets import Asked, add_asset, given_name
 from natstui.cli.manage.options import as_json as json_flag
-from natstui.cli.manage.options import config_options, file_options
+from natstui.cli.manage.options import config_options, file_options, read_files
 from natstui.cli.manage.switches import WithSwitches
 from natstui.cli.manage.writing import (
     change_flags,
@@ -40,7 +40,8 @@ def copy(connection: Connection, name: str, new: str, **words: Any) -> None:
     words.pop("settings")
     source = given_name(name)
     start = run_with_writer(connection, True, lambda w: read_config(w, "stream", source))
-    asked = Asked(kind="stream", stream=given_name(new), consumer=None, **words)
+    filed = read_files("stream", words["file"], words["whole"])
+    asked = Asked(kind="stream", stream=given_name(new), consumer=None, filed=filed, **words)
     add_asset(connection, asked, without_server_metadata(start))
 
 

@@ -181,8 +181,9 @@ def test_capacity_is_growth_over_the_time_watched_and_the_room_left(analysed: An
         assert row["message_bytes"] == pytest.approx(last["stored_bytes"] / last["stored_msgs"])
         if row["max_bytes"] is not None:
             left = (2_000_000_000 - last["stored_bytes"]) / growth
-            # Further ahead than a hundred times what was watched nothing is told.
-            told = pytest.approx(max(left, 0.0)) if left <= 100 * covered_s else None
+            # The pace is that of the newest third, which the oracle works out exactly; it is near
+            # the mean here. Further ahead than a hundred times what was watched nothing is told.
+            told = pytest.approx(max(left, 0.0), rel=0.1) if left <= 100 * covered_s else None
             assert row["bytes_full_in_s"] == told
         assert (row["max_bytes"] is not None) == (number < 20 and number % 3 == 0)
 

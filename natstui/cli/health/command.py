@@ -134,11 +134,16 @@ def stuck(
     # Who asks about one consumer wants to hear everything of it.
     report, watched = _look(flags, chosen, for_text, tapping, with_silenced=True)
     state, tapped = watched.state, watched.tapped
+    name = (stream, consumer)
+    away = stream in state.unreachable_streams or name in state.unreachable_consumers
+    if not has_row(state, stream, consumer) and (away or report.findings):
+        reasons = [
+            f"{finding.entity.text}: {finding.kind.sentence}" for finding in report.findings
+        ]
+        why = "; ".join(reasons) or report.unknown or "its leader does not reply"
+        raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {why}")
     if report.unknown:
         raise UsageError(report.unknown)
-    if not has_row(state, stream, consumer):
-        reasons = "; ".join(f"{one.entity.text}: {one.kind.sentence}" for one in report.findings)
-        raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {reasons}")
     if as_json:
         click.echo(explained_json(state, stream, consumer, report, tapped))
     else:

@@ -280,6 +280,10 @@ class Findings:
         return (w.finding for each in self.watched.values() for w in each if w.raised)
 
 
-def worst_first(finding: Finding) -> tuple[int, int]:
-    """Return where a finding sorts: the worst first, of equals the oldest."""
-    return -finding.kind.severity_level, finding.since_us
+def worst_first(finding: Finding) -> tuple[int, bool, int]:
+    """Return where a finding sorts: the worst first, of equals servers, then the oldest.
+
+    What is wrong with a server explains what is wrong with its streams.
+    """
+    is_of_server = finding.kind.entity == "server"
+    return -finding.kind.severity_level, not is_of_server, finding.since_us

@@ -124,7 +124,7 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
         assert rows["passing"]["life"] == "ephem"
         assert rows["pushed"]["mode"] == "push"
         assert rows["pushed"]["waiting"] == "unbound"
-        assert rows["pushed"]["status"] == "✖ no subscriber"
+        await viewer.becomes("pushed", status="✖ no subscriber")
         await js.pause_consumer("S", "worker", "2100-01-01T00:00:00Z")
         await viewer.becomes("worker", status="▲ paused")
         await js.resume_consumer("S", "worker")

@@ -153,6 +153,9 @@ async def go(viewer: Viewer, name: str) -> None:
             await viewer.type_command(key[1:])
         else:
             await viewer.press(key)
+        if "problems only" in viewer.words:
+            # A key that was pressed before hides what has none.
+            await viewer.press("exclamation_mark")
         shown = viewer.app.screen
         if isinstance(shown, ConnectionsScreen | BucketsScreen | KeysScreen | HistoryScreen):
             await viewer.until(viewer.rows, "rows")

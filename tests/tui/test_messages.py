@@ -151,6 +151,7 @@ async def pull(viewer: Viewer, name: str, shown: str) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
 
 
+@pytest.mark.timeout(300)
 async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_preview_said(
     account: Account,
 ) -> None:

@@ -188,6 +188,7 @@ async def replayed(folder: str, before: Look, *more: Look) -> None:
         await finds(before)
 
 
+@pytest.mark.timeout(300)
 async def test_a_recording_of_the_demo_shows_what_was_shown_live_on_every_screen_there_and_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

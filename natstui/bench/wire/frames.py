@@ -150,8 +150,8 @@ class Framer:
         status = _status(data, position, layout)
         count = 1 if status is not None else _equal_heads(data, position, layout, complete)
         frames = count or complete
-        rows = np.frombuffer(data, np.uint8, frames * layout.frame_bytes, position)
-        rows = rows.reshape(frames, layout.frame_bytes)
+        frame_bytes = np.frombuffer(data, np.uint8, frames * layout.frame_bytes, position)
+        rows = frame_bytes.reshape(frames, layout.frame_bytes)
         if count is None:
             rows = rows[: _equal_rows(rows, layout)]
         if rows[:, -2:].tobytes() != _CRLF * len(rows):

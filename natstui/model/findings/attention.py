@@ -52,6 +52,7 @@ def attention(seat: Seat, state: State) -> Seat:
         if known.get(name) is not one or name[0] in changed_streams
     ]
     attentive = {name for name in seat.attentive if name in consumers}
+    with_ephemerals = {name[0] for name, one in consumers.items() if not one.durable}
     filtered = {name for name in seat.filtered if name in consumers}
     filtered -= {name for name, _ in changed}
     filtered |= {name for name, one in changed if one.filter_subjects}
@@ -64,4 +65,5 @@ def attention(seat: Seat, state: State) -> Seat:
         attentive=frozenset(attentive),
         filtered=frozenset(filtered),
         attentive_streams=frozenset(attentive_streams),
+        with_ephemerals=frozenset(with_ephemerals),
     )

@@ -113,6 +113,7 @@ def _evaluating(
         attentive=seat.attentive,
         filtered=seat.filtered,
         attentive_streams=seat.attentive_streams,
+        with_ephemerals=seat.with_ephemerals,
         memory=memory,
     )
     return board.findings(now)
@@ -291,6 +292,7 @@ def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memor
         or columns.name[row] in memory.streams_recreated_at_us
         or board.knows(of_key(keys[row]))
         or columns.name[row] in seat.attentive_streams
+        or columns.name[row] in seat.with_ephemerals
         or (told and (columns.name[row], "") in told)
     ]
     for row in dict.fromkeys((*_leaderless(columns), *rows)):

@@ -210,6 +210,8 @@ class Seat:
     filtered: frozenset[tuple[str, str]] = frozenset()
     """Consumers with filters: one that delivered nothing may match nothing."""
     attentive_streams: frozenset[str] = frozenset()
+    with_ephemerals: frozenset[str] = frozenset()
+    """Streams with consumers that are not durable: clients may leave them behind."""
     memory: Memory = field(default_factory=Memory)
     """What is known beyond the history of the rows."""
 

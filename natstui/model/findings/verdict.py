@@ -8,11 +8,13 @@ from natstui.model.findings.catalogue.status import (
     IDLE,
     QUIET,
     STORING,
+    UNUSED,
     UP_TO_DATE,
     WORKING,
     Status,
 )
 from natstui.model.findings.causes.settings import consumer_settings, stream_settings
+from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.finding import Finding, of_key
 from natstui.model.live.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.live.state import State
@@ -62,7 +64,18 @@ def statuses(state: State) -> list[Status | Kind]:
     for key, *counters in rows:
         worst = _worst(state, key)
         found.append(_calm(*counters) if worst is None else worst.kind)  # type: ignore[arg-type]
+    for row, status in enumerate(found):
+        if status is WORKING and _is_left(state, row):
+            found[row] = UNUSED
     return found
+
+
+def _is_left(state: State, row: int) -> bool:
+    """Tell whether no client uses a consumer that the server removes for that."""
+    columns = state.consumers.columns
+    if columns.waiting_pulls_count[row] or columns.push_bound[row]:
+        return False
+    return ConsumerFacts(state, row).is_left
 
 
 def consumer_verdict(state: State, row: int) -> Verdict:
@@ -75,7 +88,9 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     pending, unacked = columns.pending_msgs[row], columns.ack_pending_msgs[row]
     per_s = trend_per_s(history, key, "pending_msgs")
     status = _calm(pending, unacked, per_s, counter_per_s(history, key, "delivered_consumer_seq"))
-    if status in (UP_TO_DATE, IDLE):
+    if status is WORKING and _is_left(state, row):
+        text, status = f"{pending} pending, no client uses it: the server removes it", UNUSED
+    elif status in (UP_TO_DATE, IDLE):
         text = status.sentence
     elif status is CATCHING_UP:
         text = f"{pending} pending, {per_s or 0:+.1f} a second"

@@ -9,6 +9,7 @@ import pytest
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
 from natstui.model.findings.facts.stream import StreamFacts
+from natstui.model.findings.verdict import consumer_verdict, statuses
 from natstui.model.live.snapshot import Upstream
 from natstui.model.records.evidence import SubjectsCounted
 from tests.model.builders import snapshot
@@ -294,10 +295,66 @@ def test_a_consumer_that_is_recreated_again_and_again_is_named() -> None:
     assert "consumer recreated again and again" in life.words
 
 
-def test_ephemerals_are_info_at_most() -> None:
-    life = Life({"durable": False, "inactive_threshold_ns": 300 * 10**9})
-    life.polls(40, pending_msgs=100, delivered_at_us=at_us(-30))
-    assert above_info(life) == set()
+EPHEMERAL = {"durable": False, "inactive_threshold_ns": 300 * 10**9}
+
+
+@pytest.mark.parametrize(
+    ("config", "columns"),
+    [
+        ({"pull": False, "deliver_subject": "to.me"}, {"pending_msgs": 100}),
+        ({}, {"pending_msgs": 100}),
+        ({"ack_wait_ns": 5 * 10**9}, {"ack_pending_msgs": 5, "delivered_consumer_seq": 5}),
+        (
+            {"max_ack_pending_msgs": 5, "pull": False, "deliver_subject": "to.me"},
+            {"ack_pending_msgs": 5, "pending_msgs": 9},
+        ),
+        ({"settings": {"max_batch": 9}}, {"pending_msgs": 9, "delivered_at_us": None}),
+    ],
+)
+def test_what_clients_leave_behind_is_one_info_of_the_stream(
+    config: dict[str, Any], columns: dict[str, Any]
+) -> None:
+    life = Life(EPHEMERAL | config, LIMITED)
+    life.polls(3, waiting_pulls_count=1, push_bound=not config.get("pull", True))
+    for second in range(60):
+        # Its stream goes on, and removes what nobody receives any more.
+        stream = storing(second, 50) | {"first_seq": 1 + 50 * second, "consumers_count": 1}
+        left = {"waiting_pulls_count": 0, "push_bound": False, "delivered_at_us": at_us(2)}
+        life.poll(stream=stream, **(left | columns))
+        assert above_info(life) == set(), (second, life.words)
+    assert life.words == {"consumers left behind"}
+    assert life.open["NT-S53"].text == "no client uses 1 of 1 consumer"
+    assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == "unused"
+    life.polls(3, waiting_pulls_count=1, push_bound=True, pending_msgs=0, ack_pending_msgs=0)
+    assert "NT-S53" not in life.open
+
+
+def test_a_consumer_that_is_not_durable_and_in_use_is_judged_as_any_other() -> None:
+    life = Life(EPHEMERAL | {"max_ack_pending_msgs": 10})
+    life.polls(20, ack_pending_msgs=10, pending_msgs=5, waiting_pulls_count=1,
+               delivered_at_us=at_us(-20), acked_at_us=at_us(-20))  # fmt: skip
+    assert life.words == {"max ack pending reached"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        ({"max_msgs": 100}, {"messages lost before ack"}),
+        ({"retention": "workqueue", "max_age_ns": 10**9}, {"messages lost before ack"}),
+        # A newer value of a subject replaces the older one, whatever else limits the stream.
+        ({"max_msgs_per_subject": 1}, set()),
+        ({"max_msgs_per_subject": 1, "max_age_ns": 3600 * 10**9}, set()),
+        # Nothing but a user removes messages here.
+        ({}, set()),
+    ],
+)
+def test_what_a_newer_value_replaces_is_not_lost(stream: dict[str, Any], words: set[str]) -> None:
+    life = Life({}, stream)
+    life.polls(2, waiting_pulls_count=1, pending_msgs=100, delivered_at_us=at_us(4))
+    for seq in range(5):
+        life.advise("terminated", seq, reason="Unacknowledged message was deleted")
+    life.polls(2)
+    assert above_info(life) == words
 
 
 def test_a_condition_at_the_edge_does_not_blink() -> None:

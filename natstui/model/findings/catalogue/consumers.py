@@ -273,7 +273,7 @@ LOST_BEFORE_ACK = Kind(
 )  # fmt: skip
 NOT_PULLED_YET = Kind(
     "NT-C54", "consumer", "info", "no open pulls",
-    "it is new, or the server removes it when unused, and nobody pulls",
+    "it is new, and nobody pulls",
     "whether a client should use it",
     "start the client",
     "", 0.0, 0.0, ("new consumer",),

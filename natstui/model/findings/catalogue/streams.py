@@ -213,6 +213,13 @@ S_PURGED = Kind(
     "nothing, if it was meant; else restore a backup",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
+S_LEFT = Kind(
+    "NT-S53", "stream", "info", "consumers left behind",
+    "clients left consumers that are not durable: the server removes them when they stay unused",
+    "whether a client still wants them",
+    "nothing, if their clients ended; a client that deletes its consumer at its end leaves none",
+    "", 10.0, 0.0, ("no subscriber", "no pulls after"),
+)  # fmt: skip
 S_SEALED = Kind(
     "NT-S52", "stream", "info", "stream sealed",
     "it was sealed: it rejects publishes, and that cannot be undone",

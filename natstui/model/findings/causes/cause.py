@@ -10,7 +10,9 @@ from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.facts.fact import fact_values
 from natstui.model.findings.finding import Seen
 
-Topic = Literal["contact", "delivery", "redelivery", "storing", "limit", "origin", "consumers"]
+Topic = Literal[
+    "contact", "delivery", "redelivery", "storing", "limit", "origin", "consumers", "clients"
+]
 """What a cause explains. Of several causes of one topic the first in order is reported."""
 Found = Seen | None
 FactsT = TypeVar("FactsT")

@@ -376,11 +376,9 @@ def _quiet_text(f: Facts) -> str:
 
 
 def not_pulled_yet(f: Facts, known: bool) -> Found:
-    """Nobody pulls from a consumer that is new, or that the server removes when unused."""
-    if not _unpulled(f) or f.config is None or f.waiting_s <= NO_PULLS_AFTER_S:
+    """Nobody pulls from a consumer that is new."""
+    if not _unpulled(f) or f.waiting_s <= NO_PULLS_AFTER_S:
         return None
-    if not f.config.durable:
-        return Seen(_quiet_text(f), f.waiting_since_us)
     if f.quiet_s is not None or f.age_s > NEW_CONSUMER_S:
         return None
     return Seen(f"{_quiet_text(f)}; it is {duration_text(f.age_s)} old", f.waiting_since_us)
@@ -575,21 +573,14 @@ def lost(f: Facts, known: bool) -> Found:
 def _lost_before_watching(f: Facts) -> Found:
     """Find messages that are gone and that it has not passed yet."""
     stream, delivered = f.stream, f.columns.delivered_stream_seq[f.row]
-    if stream is None or stream.config is None or not delivered or not f.pending:
+    if stream is None or not stream.loses_by_limits or not delivered or not f.pending:
         return None
-    if stream.config.retention != "limits" or stream.config.max_msgs_per_subject:
-        return None
-    if stream.purged is not None or not _has_limit(stream):
+    if stream.config is None or stream.config.retention != "limits":
         return None
     first_seq = stream.columns.first_seq[stream.row]
     if first_seq - 1 - delivered <= 0:
         return None
     return _lost_text(f, first_seq - 1 - delivered, (delivered + 1, first_seq - 1), None)
-
-
-def _has_limit(stream: StreamFacts) -> bool:
-    config = stream.config
-    return config is not None and bool(config.max_msgs or config.max_bytes or config.max_age_ns)
 
 
 def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int | None) -> Seen:
@@ -603,6 +594,8 @@ def lost_before_ack(f: Facts, known: bool) -> Found:
     """Its stream removed messages that were delivered and not acked."""
     removed = f.trouble.removed if f.trouble else NOTHING_COUNTED
     if not removed.total_count or f.at_us - removed.last_at_us > LOST_KEPT_S * 1e6:
+        return None
+    if f.stream is None or not f.stream.loses_by_limits:
         return None
     text = f"{counted(removed.total_count, 'message')} removed before their ack"
     return Seen(f"{text}: {_named(removed.sequences)}", removed.first_at_us, removed.sequences,
@@ -715,7 +708,8 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
 """Every cause of a consumer, the first of a topic before the others; `GONE` is found by comparing
 two moments."""
 CONSUMER_ORDER = order_of(CONSUMER_CAUSES)
-_OF_SOURCING = tuple(one for one in CONSUMER_CAUSES if "contact" in one.topics)
+_UNUSED = tuple(one for one in CONSUMER_CAUSES if "contact" in one.topics)
+"""What can be wrong with a consumer that no client uses."""
 
 
 def consumer_causes(f: ConsumerFacts, known: frozenset[Kind]) -> list[tuple[Kind, Seen]]:
@@ -724,5 +718,5 @@ def consumer_causes(f: ConsumerFacts, known: frozenset[Kind]) -> list[tuple[Kind
     has |= UNACKED if f.unacked else 0
     has |= REDELIVERED if f.redelivered else 0
     has |= ANNOUNCED if f.trouble is not None else 0
-    causes = _OF_SOURCING if f.is_sourcing else CONSUMER_CAUSES
+    causes = _UNUSED if f.is_sourcing or f.is_left else CONSUMER_CAUSES
     return diagnose(causes, f, has, known)

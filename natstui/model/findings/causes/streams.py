@@ -397,6 +397,15 @@ def piling_up(f: Facts, known: bool) -> Found:
     return Seen(text, None)
 
 
+def left_behind(f: Facts, known: bool) -> Found:
+    """Clients left consumers behind, and the server removes them after a while."""
+    count = f.left_consumers_count
+    if not count:
+        return None
+    every = f.columns.consumers_count[f.row]
+    return Seen(f"no client uses {count} of {counted(every, 'consumer')}")
+
+
 # Size.
 
 
@@ -458,7 +467,8 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
           ("consumers",)),
     Cause(kinds.S_NO_INTEREST, dropped_at_once,
           ("dropped_at_once_msgs", "dropped_at_once_polls"), ("consumers",)),
-    Cause(kinds.S_PILE_UP, piling_up, ("unused_new_consumers_count",)),
+    Cause(kinds.S_PILE_UP, piling_up, ("unused_new_consumers_count",), ("clients",)),
+    Cause(kinds.S_LEFT, left_behind, ("left_consumers_count",), ("clients",)),
     Cause(kinds.S_SUBJECTS, many_subjects),
     Cause(kinds.S_OWN_SUBJECTS, own_subjects),
     Cause(kinds.S_HOLES, holes, ("removed_msgs",)),

@@ -9,12 +9,15 @@ from itertools import pairwise
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.facts.fact import consumer_fact
 from natstui.model.findings.facts.memory import Lost, Memory
-from natstui.model.findings.facts.row import Past, dropped_after_max_deliver, settings_of
+from natstui.model.findings.facts.row import (
+    Past,
+    dropped_after_max_deliver,
+    settings_of,
+    unused_s,
+)
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.thresholds import (
-    NO_PULLS_AFTER_S,
-    PACE_KNOWN_S,
-    PACE_TIMES,
+    FETCH_LOOP_S,
     RECENT_S,
     REPEATS_WINDOW_S,
     UNKNOWN_PACE_S,
@@ -108,6 +111,17 @@ class ConsumerFacts:
         if self.config.pull:
             return self.columns.waiting_pulls_count[self.row] > 0
         return self.columns.push_bound[self.row]
+
+    @property
+    def is_left(self) -> bool:
+        """Whether no client uses it, and the server removes it for that."""
+        config = self.config
+        if config is None or config.durable or self.served:
+            return False
+        pace = self._memory.pulls.get(self.key)
+        return not config.pull or (
+            unused_s(self.columns, self.row, pace, self.at_us) > FETCH_LOOP_S
+        )
 
     @property
     def is_filtered(self) -> bool:
@@ -282,20 +296,13 @@ class ConsumerFacts:
     def longest_pull_gap_s(self) -> float | None:
         """The longest pause of its clients that ended; unknown until two pauses ended."""
         pace = self._memory.pulls.get(self.key)
-        if pace is None:
-            return None
-        watched_s = (pace.seen_at_us - pace.first_at_us) / _US
-        if pace.pauses_count < 2 and not (watched_s >= PACE_KNOWN_S and pace.pauses_count == 0):
-            return None
-        return pace.longest_gap_us / _US
+        return None if pace is None else pace.longest_gap_s
 
     @consumer_fact("s", needs="two polls")
     def allowed_gap_s(self) -> float:
         """How long its clients may pause: three of their longest pauses, or 20 s."""
-        longest_s = self.longest_pull_gap_s
-        if longest_s is None:
-            return UNKNOWN_PACE_S
-        return max(NO_PULLS_AFTER_S, PACE_TIMES * longest_s)
+        pace = self._memory.pulls.get(self.key)
+        return UNKNOWN_PACE_S if pace is None else pace.allowed_gap_s
 
     @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="two polls")
     def floor_unmoved_s(self) -> float:

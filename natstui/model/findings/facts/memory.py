@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from natstui.model.findings.thresholds import (
+    NO_PULLS_AFTER_S,
+    PACE_KNOWN_S,
+    PACE_TIMES,
+    UNKNOWN_PACE_S,
+)
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.values import dataclass
@@ -25,6 +31,22 @@ class PullPace:
     """How many pauses have ended."""
     longest_gap_us: int = 0
     """The longest pause that ended; forgotten slowly."""
+
+    @property
+    def longest_gap_s(self) -> float | None:
+        """The longest pause that ended; None until two ended, or while none is known."""
+        watched_s = (self.seen_at_us - self.first_at_us) / 1e6
+        if self.pauses_count < 2 and not (watched_s >= PACE_KNOWN_S and self.pauses_count == 0):
+            return None
+        return self.longest_gap_us / 1e6
+
+    @property
+    def allowed_gap_s(self) -> float:
+        """How long the clients may pause: three of their longest pauses, or 20 s."""
+        longest_s = self.longest_gap_s
+        if longest_s is None:
+            return UNKNOWN_PACE_S
+        return max(NO_PULLS_AFTER_S, PACE_TIMES * longest_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from functools import lru_cache
 from itertools import chain
 
 from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.findings.facts.memory import PullPace
 from natstui.model.live.history import History
-from natstui.model.live.snapshot import Peer
+from natstui.model.live.snapshot import ConsumerColumns, Peer
 from natstui.model.live.table import Key
 from natstui.model.servers.replicas import is_away
 
@@ -51,6 +52,18 @@ def dropped_after_max_deliver(
     if config.max_deliver_count == 1:
         return announced
     return max(0, redelivered - unacked, min(announced, redelivered))
+
+
+def unused_s(columns: ConsumerColumns, row: int, pace: PullPace | None, at_us: int) -> float:
+    """Return for how many seconds no client was seen at a consumer; 0 while one is there."""
+    if columns.waiting_pulls_count[row] or columns.push_bound[row]:
+        return 0.0
+    seen_us = max(
+        columns.created_at_us[row],
+        columns.delivered_at_us[row] or 0,
+        pace.seen_at_us if pace is not None else 0,
+    )
+    return max(0.0, (at_us - seen_us) / _US)
 
 
 class Past:

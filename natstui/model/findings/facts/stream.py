@@ -8,8 +8,14 @@ from functools import cached_property
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.facts.fact import stream_fact
 from natstui.model.findings.facts.memory import Memory, Purged
-from natstui.model.findings.facts.row import Past, dropped_after_max_deliver, settings_of
+from natstui.model.findings.facts.row import (
+    Past,
+    dropped_after_max_deliver,
+    settings_of,
+    unused_s,
+)
 from natstui.model.findings.thresholds import (
+    NO_SUBSCRIBER_S,
     PILE_UP_S,
     STEADY_RUN_S,
     STOPPED_GAPS,
@@ -81,6 +87,18 @@ class StreamFacts:
     def purged(self) -> Purged | None:
         """What was purged lately."""
         return self._memory.purged.get(self.key)
+
+    @property
+    def loses_by_limits(self) -> bool:
+        """Whether a limit removes messages that somebody may still want.
+
+        A newer message of the same subject replaces an older one, and no message is lost by it;
+        neither is what a user purges.
+        """
+        config = self.config
+        if config is None or config.max_msgs_per_subject or self.purged is not None:
+            return False
+        return bool(config.max_msgs or config.max_bytes or config.max_age_ns)
 
     @property
     def recreated_at_us(self) -> int | None:
@@ -201,6 +219,20 @@ class StreamFacts:
             recent_us = delivered[row]
             if recent_us is None or now_us - recent_us > 10 * _US:
                 count += 1
+        return count
+
+    @stream_fact("count", needs="two polls")
+    def left_consumers_count(self) -> int:
+        """Consumers that are not durable and that no client uses any more."""
+        columns, keys = self.state.consumers.columns, self.state.consumers.roster.keys
+        known, count = self.state.consumer_configurations, 0
+        for row in self.consumer_rows:
+            config = known.get((self.name, columns.name[row]))
+            if config is None or config.durable:
+                continue
+            pace = self._memory.pulls.get(keys[row])
+            may_pause_s = pace.allowed_gap_s if pace and config.pull else NO_SUBSCRIBER_S
+            count += unused_s(columns, row, pace, self.at_us) > may_pause_s
         return count
 
     @stream_fact("s", needs="two polls")

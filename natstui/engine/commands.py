@@ -1,4 +1,4 @@
-"""Executes commands, one handler each; every command but a hint, as Watch, gets an Outcome."""
+"""Executes commands, one handler each; every command but a hint, as Watch, gets a reply."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Commands:
         self._client = client
 
     async def execute(self, command: EngineCommand | ManagingCommand) -> None:
-        """Execute a command, and add its Outcome."""
+        """Execute a command, reply to it, and add its Outcome."""
         if isinstance(command, ManagingCommand):
             await self._server.execute(command)
             return
@@ -127,6 +127,7 @@ class Commands:
         self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
     ) -> None:
         now_us = time.time_ns() // 1000
+        self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
     async def _do(self, command: EngineCommand) -> Answer | None:

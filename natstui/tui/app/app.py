@@ -22,6 +22,7 @@ from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
 from natstui.tui.app.completing import Completing
 from natstui.tui.app.controls.systems import NO_CONTEXTS, Contexts
+from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.keys_from_settings import checked_keys
@@ -174,6 +175,11 @@ class NatstuiApp(GuardedApp):
     def state(self) -> State:
         """The newest whole state of what is shown."""
         return self.parts.engines.state
+
+    @property
+    def engine(self) -> Engines:
+        """What takes the requests of screens."""
+        return self.parts.engines
 
     @property
     def link(self) -> Link:

@@ -33,6 +33,7 @@ from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import Heard, LiveSystem, Opened, follow
 from natstui.tui.frame.head.status_text import COLOUR
 from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.requests import PendingRequest
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.kit.looks import series_colors
 from natstui.tui.kit.text import safe_copy
@@ -223,6 +224,19 @@ class Engines:
             self.shown.link.send(command)
         elif not isinstance(command, Watch):
             self._app.notify(NO_SERVER, severity="warning")
+
+    def request(self, command: Command, system: str | None = None) -> PendingRequest:
+        """Send a command with a new id; it fails at once in a replay if only a server could do it.
+
+        Raises UsageError for a system that is not watched any more.
+        """
+        if not self.replaying:
+            return self.of(system).follower.link.request(command)
+        if isinstance(command, _REPLAY_COMMANDS):
+            return self.shown.link.request(command)
+        request = PendingRequest()
+        request.fail(NO_SERVER)
+        return request
 
     def send_all(self, command: Command) -> None:
         """Send a command to the engine of every system, or to that of a replay."""

@@ -13,12 +13,14 @@ from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
 from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
+from natstui.tui.frame.requests import PendingRequest, ReplyRecord
 
 _READ_BYTES = 1 << 20
 _KEPT_BYTES = 1 << 20
 """Commands for an engine that takes none now: thousands of keys."""
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
+_ENDED = "the engine ended before it replied"
 
 
 class Link:
@@ -35,6 +37,9 @@ class Link:
         """Commands that an engine which hangs has not taken yet."""
         self._writing_on: asyncio.AbstractEventLoop | None = None
         """Where it is told when the engine takes more."""
+        self.pending: dict[int, PendingRequest] = {}
+        """The requests that somebody waits for, by their ids."""
+        self._ended = False
         self._reading: asyncio.ReadTransport | None = None
         """What has its stdout, and alone may close it, while records are read."""
         if first_line:
@@ -74,7 +79,7 @@ class Link:
     async def records(
         self, left_out: Callable[[BadLine, int], None] = lambda _error, _count: None
     ) -> AsyncIterator[Record]:
-        """Yield every record as it comes; end when the engine ends.
+        """Yield every record that no request waits for; end when the engine ends.
 
         A line that cannot be read is left out: `left_out` gets the reason and their number.
         """
@@ -103,13 +108,47 @@ class Link:
                         bad_lines_count += 1
                         left_out(error, bad_lines_count)
                     else:
-                        yield record
+                        if not self._is_awaited(record):
+                            yield record
                     # Many lines, or a large one, take tens of milliseconds: let keys through.
                     if perf_counter() - yielded_s > _YIELD_AFTER_S:
                         await asyncio.sleep(0)
                         yielded_s = perf_counter()
         finally:
             self._close_stdout()
+            self._fail_pending()
+
+    def _is_awaited(self, record: Record) -> bool:
+        """Give a record to the request that waits for it; return whether one does."""
+        if not isinstance(record, ReplyRecord):
+            return False
+        request = self.pending.get(record.command_id)
+        if request is not None:
+            request.add(record)
+        return request is not None
+
+    def _fail_pending(self) -> None:
+        """Let nobody wait any more: no reply comes."""
+        self._ended = True
+        for request in list(self.pending.values()):
+            request.fail(_ENDED)
+        self.pending.clear()
+
+    def _forget(self, command_id: int) -> None:
+        self.pending.pop(command_id, None)
+
+    def request(self, command: Command) -> PendingRequest:
+        """Send a command with a new id, and return what its reply is awaited from."""
+        request = PendingRequest(self._forget)
+        if self._ended:
+            request.fail(_ENDED)
+            return request
+        self.pending[request.command_id] = request
+        try:
+            self.send(request.numbered(command))
+        except EngineFailed as error:
+            request.fail(str(error))
+        return request
 
     def send(self, command: Command) -> None:
         """Write a command; it is dropped when the engine has ended, and kept while it hangs.
@@ -151,6 +190,7 @@ class Link:
     async def close_aside(self) -> int:
         """Close as `close` does, in a thread: an engine may take seconds to end."""
         self._stop_writing()
+        self._fail_pending()
         code = await asyncio.to_thread(self._end)
         self._release()
         return code
@@ -158,6 +198,7 @@ class Link:
     def close(self) -> int:
         """Close the engine's stdin, kill it if it does not end in time; return its code."""
         self._stop_writing()
+        self._fail_pending()
         code = self._end()
         self._release()
         return code

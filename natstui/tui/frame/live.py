@@ -33,6 +33,7 @@ from natstui.tui.frame.messages import (
     answer_to,
     next_command_id,
 )
+from natstui.tui.frame.requests import SystemEngine
 from natstui.tui.frame.screen_part import part_of
 from natstui.tui.frame.systems import Known, SystemState, Where
 from natstui.tui.frame.timeline import Timeline
@@ -151,6 +152,11 @@ class LiveScreen(TerminalSized, Screen[None]):
     def body(self) -> Iterable[Widget]:
         """Return what the screen is about."""
         return ()
+
+    @property
+    def engine(self) -> SystemEngine:
+        """The engine of the system that its keys act on now."""
+        return SystemEngine(self.app, self.where.system)
 
     def asset(self) -> Target | None:
         """Return the stream or consumer that the screen is about, if it is about one."""

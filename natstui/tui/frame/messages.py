@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.requests import next_command_id as next_command_id
 from natstui.tui.frame.systems import SystemState
 
 
@@ -126,14 +126,6 @@ class Export(ToApp):
 
     streams: tuple[str, ...]
     consumers: tuple[tuple[str, str], ...]
-
-
-_numbers = itertools.count(2_000_000)
-
-
-def next_command_id() -> int:
-    """Return a number no other command of this viewer has."""
-    return next(_numbers)
 
 
 def answer_to(state: State, command_id: int) -> Answered | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import getters, on
@@ -16,7 +17,6 @@ from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import Change, Preview, PreviewChange
-from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import (
     ActionSpec,
     Target,
@@ -26,7 +26,7 @@ from natstui.tui.frame.action_keys import (
     word_to_type,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
@@ -60,10 +60,9 @@ class ActionScreen(LiveScreen):
         self.word = word_to_type(spec, targets, production)
         self.texts = {"seq": str(seq)} if seq is not None else {}
         self.typed = ""
-        self._waiting: dict[int, Target] = {}
-        self._failed: list[str] = []
-        self._previews: dict[int, Target] = {}
-        """The questions that are not answered yet."""
+        self._is_sending = False
+        self._uncounted = set[Target]()
+        """Of which it is not known yet what is removed."""
         self._lines: dict[Target, str] = {}
         self._seen: dict[Target, Preview] = {}
 
@@ -89,13 +88,13 @@ class ActionScreen(LiveScreen):
         rows = self.query(FieldRow)
         if rows:
             rows.first().editor.focus()
-        self._look_ahead()
+        self._preview()
 
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
         if message.path:
             self.texts[message.path] = message.text
-            self._look_ahead()
+            self._preview()
         else:
             self.typed = message.text
 
@@ -103,43 +102,42 @@ class ActionScreen(LiveScreen):
     def _submitted(self) -> None:
         self.action_send()
 
-    def _look_ahead(self) -> None:
-        """Ask what it removes of each target; say what is wrong with the arguments."""
+    def _preview(self) -> None:
+        """Count what it removes of each target; show what is wrong with the arguments."""
         try:
             body = arguments(self.spec, self.texts)
         except ValueError as error:
             self.effect.update(safe(str(error), "error"))
             return
-        self._previews, self._lines = {}, {}
+        self._lines = {}
         self.effect.update(safe(self._ready_text()))
         if CATALOGUE[self.spec.action].removes == "never":
             return
         self.effect.update(safe("counting what it removes …"))
-        for target in self.targets:
-            number = next_command_id()
-            self._previews[number] = target
-            asked = PreviewChange(
-                number,
-                self.spec.action,
-                target.stream,
-                target.consumer,
-                json.dumps(body),
-                target.created_at_us,
-            )
-            self.app.post_message(Asked(asked))
+        self._uncounted = set(self.targets)
+        run_task(self, self._count_all(body), replaces="count")
 
-    def _take_preview(self, target: Target, answer: Answered) -> None:
-        """Keep and say what one target loses."""
-        if answer.body_json is None:
-            self._lines[target] = answer.text
+    async def _count_all(self, body: Mapping[str, object]) -> None:
+        await asyncio.gather(*(self._count(target, body) for target in self.targets))
+
+    async def _count(self, target: Target, body: Mapping[str, object]) -> None:
+        """Keep and show what one target loses."""
+        action, stream, consumer = self.spec.action, target.stream, target.consumer
+        preview = PreviewChange(
+            0, action, stream, consumer, json.dumps(body), target.created_at_us
+        )
+        reply = await self.engine.request(preview)
+        if reply.body_json is None:
+            self._lines[target] = reply.text
         else:
-            seen = _preview.decode(answer.body_json)
+            seen = _preview.decode(reply.body_json)
             self._seen[target] = seen
             self._lines[target] = "; ".join(seen.lines) or "nothing is removed"
-        said = [f"{name_of(one)}: {line}." for one, line in self._lines.items()]
-        left = len(self._previews)
-        said.append(f"counting {left} more …" if left else self._ready_text())
-        self.effect.update(safe_lines("\n".join(said), "warn"))
+        self._uncounted.discard(target)
+        shown = [f"{name_of(target)}: {line}." for target, line in self._lines.items()]
+        left = len(self._uncounted)
+        shown.append(f"counting {left} more …" if left else self._ready_text())
+        self.effect.update(safe_lines("\n".join(shown), "warn"))
 
     def _ready_text(self) -> str:
         if self.word is None:
@@ -156,52 +154,39 @@ class ActionScreen(LiveScreen):
         if self.word is not None and self.typed != self.word:
             self.effect.update(safe(f"Type {self.word} to do it.", "error"))
             return
-        if self._waiting or not self._is_counted():
+        if self._is_sending:
             return
-        self._failed = []
-        for target in self.targets:
-            number = next_command_id()
-            self._waiting[number] = target
-            seen = self._seen.get(target)
-            change = Change(
-                number,
-                self.spec.action,
-                target.stream,
-                target.consumer,
-                json.dumps(body),
-                confirmed=name_of(target) if self.word is not None else None,
-                created_at_us=seen.created_at_us if seen else target.created_at_us,
-                previewed_msgs=seen.most_msgs if seen else None,
-            )
-            self.app.post_message(Asked(change))
-        self.effect.update(safe("sending …"))
-
-    def _is_counted(self) -> bool:
-        """Tell whether it was said what goes; say what is missing."""
-        if self._previews:
+        if self._uncounted:
             self.effect.update(safe("counting what it removes: try again in a moment"))
-            return False
-        return True
+            return
+        self._is_sending = True
+        self.effect.update(safe("sending …"))
+        run_task(self, self._send_all(body))
 
-    def refresh_state(self) -> None:
-        """Take answers when they come."""
-        for number in list(self._previews):
-            if preview := answer_to(self.state, number):
-                self._take_preview(self._previews.pop(number), preview)
-        for number in list(self._waiting):
-            answer = answer_to(self.state, number)
-            if answer is None:
-                continue
-            del self._waiting[number]
-            if answer.status == "done":
-                self.app.notify(answer.text, markup=False)
-            else:
-                self._failed.append(answer.text)
-            if not self._waiting:
-                self._end()
-
-    def _end(self) -> None:
-        if self._failed:
-            self.effect.update(safe_lines("\n".join(self._failed), "error"))
+    async def _send_all(self, body: Mapping[str, object]) -> None:
+        """Change every target; close when all is done, else show what failed."""
+        reasons = await asyncio.gather(*(self._send(target, body) for target in self.targets))
+        self._is_sending = False
+        if failed := list(filter(None, reasons)):
+            self.effect.update(safe_lines("\n".join(failed), "error"))
         else:
             self.dismiss()
+
+    async def _send(self, target: Target, body: Mapping[str, object]) -> str:
+        """Change one target; return why it failed, empty when it is done."""
+        seen = self._seen.get(target)
+        change = Change(
+            0,
+            self.spec.action,
+            target.stream,
+            target.consumer,
+            json.dumps(body),
+            confirmed=name_of(target) if self.word is not None else None,
+            created_at_us=seen.created_at_us if seen else target.created_at_us,
+            previewed_msgs=seen.most_msgs if seen else None,
+        )
+        reply = await self.engine.request(change)
+        if reply.status != "done":
+            return reply.text
+        self.app.notify(reply.text, markup=False)
+        return ""

@@ -49,8 +49,11 @@ def text_file(fd: int, encoding: str, errors: str, *, by_line: bool = False) -> 
 
 
 def keep_stdout_whole() -> None:
-    """Let the standard output of this process lose nothing."""
+    """Let the standard output of this process lose nothing.
+
+    What its encoding cannot hold, a frame or a name on a terminal of latin-1, becomes a `?`.
+    """
     old = sys.stdout
     if isinstance(old, io.TextIOWrapper):
-        errors = old.errors or "strict"
+        errors = "replace" if old.errors in (None, "strict") else old.errors
         sys.stdout = text_file(old.fileno(), old.encoding, errors, by_line=old.line_buffering)

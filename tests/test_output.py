@@ -76,3 +76,16 @@ def test_a_reader_that_is_gone_is_an_error() -> None:
     with pytest.raises(BrokenPipeError):
         WholeFile(write_end).write(b"x")
     os.close(write_end)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_what_an_encoding_cannot_hold_is_replaced(encoding: str) -> None:
+    code = f"{OUT} keep_stdout_whole(); print('● \\u00fc \\udce9')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    said = "● ü ?" if encoding == "utf-8" else "? ü ?" if encoding == "latin-1" else "? ? ?"
+    assert done.stdout.decode(encoding) == f"{said}\n"

@@ -42,7 +42,7 @@ class SystemCommands:
             self._client = client
             # It knows who answered before, and waits no longer for the next answers.
             self._servers = Servers(client)
-            self._system = System(client.connection)
+            self._system = System(client.connection, client)
         return self._servers, self._system
 
     async def answer(self, client: Client, command: SystemCommand) -> tuple[str, object]:

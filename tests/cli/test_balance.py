@@ -177,3 +177,11 @@ async def test_the_meta_group_is_led_by_the_server_that_was_named(
     assert found["metas"][0]["leader"] == other
     journal = await run(url, tmp_path, "journal")
     assert "step down meta LAB" in journal.stdout
+    # Whoever is a user of the system account needs no [system] beside it.
+    monkeypatch.delenv("NATSTUI_SYSTEM_USER")
+    monkeypatch.delenv("NATSTUI_SYSTEM_PASSWORD")
+    system = as_user(nats_cluster.urls[0], "sys")
+    done = await run(system, tmp_path, "meta", "step-down", "--preferred", meta["leader"])
+    assert done.stdout == f"LAB is led by {meta['leader']} now\n", done.stderr
+    told = await run(system, tmp_path, "servers")
+    assert "3 servers, told by the system account" in told.stdout

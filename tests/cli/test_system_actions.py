@@ -66,6 +66,8 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
         await _kick_on_the_screen(viewer, urls[1])
         running = await run(url, tmp_path, "meta", "peer-remove", lost, "--yes")
         assert running.returncode == 5 and f"{lost} answers" in running.stderr
+        nobody = await run(url, tmp_path, "meta", "peer-remove", "nope")
+        assert nobody.returncode == 5 and "its members are n1, n2, n3" in nobody.stderr
         nats_cluster.node(lost).kill()
         await _remove_on_the_screen(viewer, lost)
     journal = (await run(urls[0], tmp_path, "journal")).stdout
@@ -91,6 +93,9 @@ async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
     assert f"{before[0]} has no copy any more; it is whole on" in done.stdout
     after = await members(nc, "S")
     assert len(after) == 2 and before[0] not in after
+    asked = await run(url, folder, "stream", "scale", "S", "1")
+    assert asked.returncode == 5 and "1 of 2 copies is removed: what its only" in asked.stderr
+    assert await members(nc, "S") == after
     done = await run(url, folder, "stream", "scale", "S", "1", "--yes")
     assert done.returncode == 0, done.stderr
     only = await run(

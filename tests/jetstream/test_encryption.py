@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.ports import HeldPorts
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 
@@ -179,6 +180,32 @@ async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) ->
         f"greeting: {place} does not greet as a NATS server does; "
         "it speaks HTTP: is this its monitoring port, or one for ws://?"
     )
+
+
+async def test_the_scheme_that_a_port_for_websockets_wants_is_named(
+    nats_server_factory: Factory, files: Files, held_ports: HeldPorts
+) -> None:
+    plain, secure = (f"127.0.0.1:{port}" for port in held_ports.numbers)
+    listens = 'websocket {{ listen: "{}", {} }}'
+    nats_server_factory(listens.format(plain, "no_tls: true"))
+    broker = nats_server_factory(listens.format(secure, files.server_config()))
+    asked = {
+        f"wss://{plain}": "it speaks HTTP without TLS: use ws://",
+        f"ws://{secure}": "it begins with a TLS handshake: use wss://",
+        f"nats://{secure}": "it speaks HTTPS: is this its monitoring port, or one for wss://?",
+        broker.url.replace("nats", "wss"): "it speaks NATS without WebSocket: use nats://",
+        broker.monitoring_url.replace("http", "ws"): (
+            "it speaks HTTP without WebSocket: is this its monitoring port?"
+        ),
+    }
+    told = {url: await failure_of(url) for url in asked}
+    assert {url: reason.rpartition("; ")[2] for url, reason in told.items()} == asked
+
+
+@pytest.fixture
+def held_ports() -> Iterator[HeldPorts]:
+    with HeldPorts(2) as ports:
+        yield ports
 
 
 async def test_a_port_that_says_nothing_is_named() -> None:

@@ -87,7 +87,7 @@ def test_an_address_may_be_a_websocket(text: str, url: str) -> None:
 @pytest.mark.server
 async def test_a_port_without_websockets_is_told(nats_server: Broker) -> None:
     url = nats_server.url.replace("nats://", "ws://")
-    with pytest.raises(ConnectionFailed, match="does not answer as a websocket does"):
+    with pytest.raises(ConnectionFailed, match="it speaks NATS without WebSocket: use nats://"):
         await connect(Connection(servers=(url,)))
 
 

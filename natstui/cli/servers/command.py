@@ -58,7 +58,8 @@ async def _look(
     from natstui.jetstream.system.source import System
     from natstui.model.servers.server import rates_between
 
-    client, system = await connect(connection), System(connection)
+    client = await connect(connection)
+    system = System(connection, client)
     try:
         asking = Asking(client)
         first = await read_servers(asking, system)

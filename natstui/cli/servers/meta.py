@@ -14,7 +14,13 @@ from natstui.cli.options import connection_options
 from natstui.config import Connection
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.system.meta import Stepping, read_meta, remove_server, step_down_meta
+from natstui.jetstream.system.meta import (
+    Stepping,
+    meta_without,
+    read_meta,
+    remove_server,
+    step_down_meta,
+)
 from natstui.jetstream.system.source import System
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.words import removal_question
@@ -76,8 +82,8 @@ def peer_remove(connection: Connection, node: str, **words: Any) -> None:
 async def _peer_remove(connection: Connection, server: str, words: dict[str, Any]) -> str:
     system = System(connection)
     try:
-        await system.client()
-        question = clean_line(removal_question(await read_meta(system), server))
+        meta = await meta_without(await system.client(), system, server)
+        question = clean_line(removal_question(meta, server))
         confirmed = await asyncio.to_thread(
             confirmation, connection, server, question, yes=words["yes"], confirm=words["confirm"]
         )

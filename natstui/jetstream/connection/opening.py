@@ -26,41 +26,58 @@ from natstui.values import dataclass
 _PROBE_S = 1.0
 
 
+_GREETINGS = {b"INFO ": "NATS", b"HTTP/": "HTTP"}
+_OF_NATS = {
+    "TLS": "it begins with a TLS handshake: set tls_first",
+    "TLS NATS": "it begins with a TLS handshake: set tls_first",
+    "HTTP": "it speaks HTTP: is this its monitoring port, or one for ws://?",
+    "TLS HTTP": "it speaks HTTPS: is this its monitoring port, or one for wss://?",
+}
+_OF_WEBSOCKET = {
+    "NATS": "it speaks NATS without WebSocket: use nats://",
+    "TLS": "it begins with a TLS handshake: use wss://",
+    "TLS NATS": "it speaks NATS after a TLS handshake, without WebSocket: use tls://",
+    "TLS HTTP": "it begins with a TLS handshake: use wss://",
+}
+
+
 async def guess_protocol(host: str, port: int) -> str | None:
-    """Return half a sentence on the protocol spoken there, or None; takes 2 s at most."""
-    for guess in (_speaks_tls, _speaks_http):
+    """Return what is spoken there: `NATS`, `HTTP`, `TLS`, `TLS NATS`, `TLS HTTP`, or None.
+
+    Takes 2 s on a port that says nothing; no certificate is looked at.
+    """
+    insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    insecure.check_hostname, insecure.verify_mode = False, ssl.CERT_NONE
+    for context in (insecure, None):
         try:
             async with asyncio.timeout(_PROBE_S):
-                found = await guess(host, port)
+                reader, writer = await asyncio.open_connection(host, port, ssl=context)
         except (OSError, EOFError, ValueError):
             continue  # not that one; TimeoutError is an OSError
-        if found:
-            return found
+        try:
+            writer.write(b"GET / HTTP/1.0\r\n\r\n")
+            async with asyncio.timeout(_PROBE_S):
+                begin = await reader.read(5)
+        except OSError:
+            begin = b""
+        finally:
+            writer.transport.abort()
+        spoken = (["TLS"] if context else []) + (
+            [_GREETINGS[begin]] if begin in _GREETINGS else []
+        )
+        if spoken:
+            return " ".join(spoken)
     return None
 
 
-async def _speaks_tls(host: str, port: int) -> str:
-    """Shake hands without looking at the certificate; nothing is sent after it."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    _, writer = await asyncio.open_connection(host, port, ssl=context)
-    writer.transport.abort()
-    return "it begins with a TLS handshake: set tls_first"
-
-
-async def _speaks_http(host: str, port: int) -> str | None:
-    """Ask as a browser would."""
-    reader, writer = await asyncio.open_connection(host, port)
-    try:
-        writer.write(b"GET / HTTP/1.0\r\n\r\n")
-        answer = await reader.read(5)
-    finally:
-        writer.transport.abort()
-    return (
-        "it speaks HTTP: is this its monitoring port, or one for ws://?"
-        if answer == b"HTTP/"
-        else None
-    )
+async def _other_protocol(address: Address) -> str | None:
+    """Return half a sentence on what an address speaks instead, and what to do; else None."""
+    spoken = await guess_protocol(address.host, address.port)
+    if address.websocket and spoken == "HTTP":
+        if address.tls:
+            return "it speaks HTTP without TLS: use ws://"
+        return "it speaks HTTP without WebSocket: is this its monitoring port?"
+    return (_OF_WEBSOCKET if address.websocket else _OF_NATS).get(spoken or "")
 
 
 _STEP_S = 2.5
@@ -149,11 +166,16 @@ async def _failure(
     """Return why an attempt failed, from all that can be known about it."""
     place, step = address.place, client.step
     silent = step == "greeting" and client.refusal is None
-    if silent and connection.tls_first:
+    if silent and connection.tls_first and not address.websocket:
         return handshake_not_first(place)
-    if silent and (protocol := await guess_protocol(address.host, address.port)):
-        reason = f"{place} does not greet as a NATS server does; {protocol}"
-        return ConnectionFailed(reason, step=step)
+    no_handshake = address.websocket and step == "TLS" and isinstance(error, ssl.SSLError)
+    certificate = isinstance(error, ssl.SSLCertVerificationError)
+    if silent or (no_handshake and not certificate):
+        other = await _other_protocol(address)
+        if other is not None:
+            kind = "WebSocket" if address.websocket else "NATS"
+            reason = f"{place} does not greet as a {kind} server does; {other}"
+            return ConnectionFailed(reason, step=step)
     refusal = await refusal_of(client, address.host, address.port, error)
     return explain(place, step, error, refusal)
 

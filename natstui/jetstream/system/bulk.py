@@ -47,7 +47,7 @@ class BulkAnswers:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._system = System(client.connection)
+        self._system = System(client.connection, client)
         self._own = Servers(client)
         self._names: dict[str, str] = {}
         """Server id → its name, which monitoring ports do not tell with JSZ."""

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 
 from natstui.errors import Refused, RequestFailed
+from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.servers import read_metas
@@ -73,16 +74,16 @@ async def _led_after(system: System, before: str | None) -> str | None:
         await asyncio.sleep(_LOOKED_AGAIN_S)
 
 
-async def remove_server(writer: Writer, system: System, asked: RemoveServer) -> str:
-    """Take a server that is gone out of the meta group, and wait until it is out.
+async def meta_without(client: Client, system: System, server: str) -> Meta:
+    """Return the meta group that a server may be taken out of.
 
-    Raises Refused for one that still answers or is not in the group, and the request errors.
+    Raises Refused for a server that still answers or is no member, and the request errors.
     """
-    meta, servers = await read_meta(system), Servers(writer.client)
+    meta, servers = await read_meta(system), Servers(client)
     answering = {one.name for one in await servers.ask("$SYS.REQ.SERVER.PING.STATSZ", {})}
-    if asked.server in answering:
+    if server in answering:
         raise Refused(
-            f"{asked.server} answers: stop it first; a server that runs is emptied and moved away "
+            f"{server} answers: stop it first; a server that runs is emptied and moved away "
             "from, not removed"
         )
     if not meta.peers and meta.size_count > 1:
@@ -90,9 +91,20 @@ async def remove_server(writer: Writer, system: System, asked: RemoveServer) -> 
             f"its leader {meta.leader} does not answer" if meta.leader else "it has no leader now"
         )
         raise Refused(f"{cluster_text(meta)} cannot give up a member: {who}")
-    if meta.peer(asked.server) is None:
-        members = ", ".join(one.name for one in meta.peers) or "none but the leader"
-        raise Refused(f"{asked.server} is no member of {cluster_text(meta)}: there are {members}")
+    if meta.peer(server) is None:
+        members = ", ".join(
+            sorted({*filter(None, [meta.leader]), *(it.name for it in meta.peers)})
+        )
+        raise Refused(f"{server} is no member of {cluster_text(meta)}: its members are {members}")
+    return meta
+
+
+async def remove_server(writer: Writer, system: System, asked: RemoveServer) -> str:
+    """Take a server that is gone out of the meta group, and wait until it is out.
+
+    Raises Refused for one that still answers or is not in the group, and the request errors.
+    """
+    meta = await meta_without(writer.client, system, asked.server)
 
     async def ask() -> dict[str, Any]:
         reply: dict[str, Any] = json.loads(

@@ -52,7 +52,11 @@ class System:
     """What stands beside the connection: the system account's, opened when it is wanted."""
 
     connection: Connection
+    own: Client | None = None
+    """Our own connection, which may be of the system account itself; it stays open."""
     _client: Client | None = None
+    _is_own: bool | None = None
+    """Whether our own connection is of the system account; None before it was tried."""
     _servers: Servers | None = None
     _ports: MonitoringPorts | None = None
     _failed: str = ""
@@ -60,34 +64,47 @@ class System:
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def client(self) -> Client:
-        """Return the connection of the system account; raises NatstuiError when there is none.
+        """Return a connection of the system account; raises NatstuiError when there is none.
 
-        What failed is not tried again at once.
+        Without [system] that is our own, where it is of that account. What failed is not tried
+        again at once.
         """
-        wanted = self.connection.system
-        if wanted is None:
-            raise UsageError(NOT_SET)
         async with self._opening:
-            if self._client is not None:
-                return self._client
-            if monotonic() - self._tried_s < _TRIED_AGAIN_S:
-                raise RequestFailed(self._failed)
-            try:
-                self._client = await connect(wanted)
-            except NatstuiError as error:
-                self._failed, self._tried_s = (
-                    f"the system account of [system]: {error}",
-                    monotonic(),
-                )
-                raise RequestFailed(self._failed) from error
+            if self._client is None:
+                opens = self._named if self.connection.system is not None else self._ours
+                self._client = await opens()
             return self._client
+
+    async def _named(self) -> Client:
+        if monotonic() - self._tried_s < _TRIED_AGAIN_S:
+            raise RequestFailed(self._failed)
+        try:
+            assert self.connection.system is not None
+            return await connect(self.connection.system)
+        except NatstuiError as error:
+            self._failed = f"the system account of [system]: {error}"
+            self._tried_s = monotonic()
+            raise RequestFailed(self._failed) from error
+
+    async def _ours(self) -> Client:
+        if self._is_own is False:
+            raise UsageError(NOT_SET)
+        client = self.own or await connect(self.connection)
+        self._is_own = await _answered(client)
+        if not self._is_own:
+            if client is not self.own:
+                await client.close()
+            raise UsageError(NOT_SET)
+        return client
 
     async def telling(self) -> tuple[Telling | None, list[Missing]]:
         """Return the best source that is there, and why a better one is not."""
         missing = []
-        if self.connection.system is not None:
+        if self.connection.system is not None or self.own is not None or self._client is not None:
             try:
                 client = await self.client()
+            except UsageError:
+                pass  # no system account is named, and ours is another
             except (RequestFailed, ServerGone) as error:
                 missing.append(Missing("the system account", str(error)))
             else:
@@ -144,8 +161,16 @@ class System:
     async def close(self) -> None:
         """End the system account's connection."""
         client, self._client = self._client, None
-        if client is not None:
+        if client is not None and client is not self.own:
             await client.close()
+
+
+async def _answered(client: Client) -> bool:
+    """Tell whether servers answer what only the system account may ask."""
+    try:
+        return bool(await Servers(client).ask(f"{_SYSTEM}VARZ", {}, some=True))
+    except RequestFailed:
+        return False
 
 
 _QUERY = {"include_unused": "unused", "account": "acc", "consumer": "consumers"}

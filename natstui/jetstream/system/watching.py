@@ -59,7 +59,7 @@ async def watch_servers(client: Client, sink: Sink, requests_per_s: float | None
 class _Watching:
     def __init__(self, client: Client, sink: Sink) -> None:
         self._client, self._sink = client, sink
-        self._asking, self._system = Asking(client), System(client.connection)
+        self._asking, self._system = Asking(client), System(client.connection, client)
         self._watch = NO_SERVERS
         self._before: Servers | None = None
         self._all_due_s = 0.0

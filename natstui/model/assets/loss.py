@@ -71,7 +71,12 @@ def stream_edit_loss(
     lines = [messages_gone(count, held, sure)] if gone else []
     if held.thins_later and held.excess_msgs != 0:
         lines.append(_later(new))
-    return Loss((*lines, *_kept_for_ever(old, new), *_consumers_to_go(old, new, held)), count)
+    further = (
+        *_kept_for_ever(old, new),
+        *_copies_to_go(old, new),
+        *_consumers_to_go(old, new, held),
+    )
+    return Loss((*lines, *further), count)
 
 
 def _later(new: Mapping[str, object]) -> str:
@@ -160,6 +165,17 @@ def _kept_for_ever(old: Mapping[str, object], new: Mapping[str, object]) -> Iter
         implied = path != "sealed" and is_on(new, "sealed")
         if is_on(new, path) and not is_on(old, path) and not implied:
             yield f"{text}: that cannot be taken back"
+
+
+def _copies_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+    before, after = (max(1, int(number_at(config, "num_replicas"))) for config in (old, new))
+    if after < before:
+        gone = f"{before - after} of {before} copies"
+        verb = "is" if before - after == 1 else "are"
+        if after == 1:
+            yield f"{gone} {verb} removed: what its only server loses is lost"
+        else:
+            yield f"{gone} {verb} removed, {after} are left"
 
 
 def _consumers_to_go(

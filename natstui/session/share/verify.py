@@ -228,7 +228,8 @@ def _verify_end(folder: Path, info: SessionInfo, files: list[SegmentFile], check
     elif info.cut_off or info.ended_at_us is None or any(not file.sealed for file in files):
         check.note(
             f"the recorder was cut off: the last record is of {last_text}; what happened"
-            " after that, at most a second of the recording, is missing",
+            " after that is missing: at most a second if the process was killed, all up to its end"
+            " if its disk was full",
             damage=False,
         )
         return True

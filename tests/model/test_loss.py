@@ -1,0 +1,28 @@
+"""What an edit removes, of the configurations before and after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from natstui.model.assets.loss import Held, stream_edit_loss
+
+_HELD = Held(held_msgs=10, held_bytes=1000)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        (3, 1, ("2 of 3 copies are removed: what its only server loses is lost",)),
+        (3, 2, ("1 of 3 copies is removed, 2 are left",)),
+        (5, 3, ("2 of 5 copies are removed, 3 are left",)),
+        (1, 3, ()),
+        (3, 3, ()),
+        (1, 0, ()),
+    ],
+)
+def test_copies_that_an_edit_gives_up_are_a_loss(
+    before: int, after: int, lines: tuple[str, ...]
+) -> None:
+    replicas = ({"name": "S", "num_replicas": count} for count in (before, after))
+    loss = stream_edit_loss(*replicas, _HELD)
+    assert (loss.lines, loss.most_msgs) == (lines, 0)

@@ -1,13 +1,9 @@
 """Many threads that read at once, and each of them for the first time."""
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-import natstui
 
 FIRST_READS = """
 import sys
@@ -49,24 +45,3 @@ def test_threads_may_read_for_the_first_time_at_once() -> None:
     for _ in range(10):
         child = subprocess.run([sys.executable, "-c", FIRST_READS], capture_output=True, text=True)
         assert (child.returncode, child.stderr) == (0, "")
-
-
-def test_decoders_are_made_in_one_place() -> None:
-    """Elsewhere one could be made while another thread uses what it shares with it."""
-    room = Path(natstui.__file__).parent
-    makers = {
-        str(path.relative_to(room))
-        for path in room.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and _makes_a_decoder(node)
-    }
-    assert makers == {"decoding.py"}
-
-
-def _makes_a_decoder(call: ast.Call) -> bool:
-    match call.func:
-        case ast.Attribute(attr="Decoder", value=ast.Attribute(value=ast.Name(id="msgspec"))):
-            return True
-        case ast.Attribute(attr="decode", value=ast.Attribute(value=ast.Name(id="msgspec"))):
-            return any(keyword.arg == "type" for keyword in call.keywords)
-    return False

@@ -27,7 +27,7 @@ class Module:
     @property
     def text(self) -> str:
         """Its source."""
-        return self.path.read_text(encoding="utf-8")
+        return _text(self.path)
 
     def nodes(self) -> Iterator[ast.AST]:
         """Every node of its syntax tree."""
@@ -35,15 +35,22 @@ class Module:
 
 
 @cache
-def _nodes(path: Path) -> tuple[ast.AST, ...]:
+def _text(path: Path) -> str:
     """Read a file once for all rules."""
-    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return path.read_text(encoding="utf-8")
 
 
-def modules(under: str = "natstui") -> list[Module]:
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Parse a file once for all rules."""
+    return tuple(ast.walk(ast.parse(_text(path))))
+
+
+@cache
+def modules(under: str = "natstui") -> tuple[Module, ...]:
     """Return the modules of the package, or of one room of it."""
     found = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
-    return [m for m in found if m.name == under or m.name.startswith(under + ".")]
+    return tuple(m for m in found if m.name == under or m.name.startswith(under + "."))
 
 
 def text_files() -> list[Path]:

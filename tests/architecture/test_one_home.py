@@ -132,3 +132,23 @@ def test_what_an_action_asks_for_is_written_in_one_module() -> None:
     assert arguments == {"filter", "seq", "keep", "pause_until", "group", "preferred", "peer"}
     words = {field.help for it in ACTIONS.values() for field in it.arguments}
     assert len({module.name for module in modules() if strings(module) & words}) == 1
+
+
+def test_decoders_are_made_in_one_place() -> None:
+    """Elsewhere one could be made while another thread uses what it shares with it."""
+    makers = {
+        module.name
+        for module in modules()
+        for node in module.nodes()
+        if isinstance(node, ast.Call) and makes_a_decoder(node)
+    }
+    assert makers == {"natstui.decoding"}
+
+
+def makes_a_decoder(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(attr="Decoder", value=ast.Attribute(value=ast.Name(id="msgspec"))):
+            return True
+        case ast.Attribute(attr="decode", value=ast.Attribute(value=ast.Name(id="msgspec"))):
+            return any(keyword.arg == "type" for keyword in call.keywords)
+    return False

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import get_args
 
 import pytest
 
 from natstui.bench.worker import programs
 from natstui.model.bench.patterns import Pattern, traits
+from tests.architecture.source import modules
 
-ROOT = Path(__file__).parents[2] / "natstui"
-HOME = ROOT / "model" / "bench" / "patterns.py"
+HOME = "natstui.model.bench.patterns"
 NAMES = frozenset(get_args(Pattern))
 PLAIN_WORDS = frozenset({"publish", "subscribe", "request", "serve"})
 """Also words of other things: actions of the journal, kinds of denied permissions."""
@@ -53,17 +52,17 @@ def compares(node: ast.AST) -> bool:
     return isinstance(node, ast.MatchValue) and any(map(is_pattern_text, literals(node)))
 
 
-def comparisons(tree: ast.AST) -> list[int]:
+def comparisons(nodes: Iterable[ast.AST]) -> list[int]:
     """Return the lines that compare pattern names."""
-    return [getattr(node, "lineno", 0) for node in ast.walk(tree) if compares(node)]
+    return [getattr(node, "lineno", 0) for node in nodes if compares(node)]
 
 
 def test_pattern_names_are_compared_in_one_module_only() -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted(ROOT.rglob("*.py"))
-        if path != HOME
-        for line in comparisons(ast.parse(path.read_text()))
+        f"{module.name}:{line}"
+        for module in modules()
+        if module.name != HOME
+        for line in comparisons(module.nodes())
     ]
     assert found == []
 
@@ -79,11 +78,12 @@ def test_pattern_names_are_compared_in_one_module_only() -> None:
     ],
 )
 def test_a_comparison_is_found(code: str) -> None:
-    assert comparisons(ast.parse(code)) != []
+    assert comparisons(ast.walk(ast.parse(code))) != []
 
 
 def test_a_request_of_the_journal_is_no_pattern() -> None:
-    assert comparisons(ast.parse('entry.action in ("publish", "request")')) == []
+    code = 'entry.action in ("publish", "request")'
+    assert comparisons(ast.walk(ast.parse(code))) == []
 
 
 def test_there_is_a_program_for_each_pattern() -> None:

@@ -40,7 +40,7 @@ EXCEPTIONS: dict[str, str] = {
 def dataclasses_with_numbers() -> Iterator[type]:
     """Yield every dataclass of the model, and of the lines others read."""
     lines = [module for module in modules("natstui.cli") if module.name.endswith("watch.rows")]
-    for module in modules("natstui.model") + lines:
+    for module in (*modules("natstui.model"), *lines):
         for thing in vars(importlib.import_module(module.name)).values():
             defined_here = getattr(thing, "__module__", None) == module.name
             if defined_here and isinstance(thing, type) and dataclasses.is_dataclass(thing):

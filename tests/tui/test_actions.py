@@ -61,6 +61,7 @@ def strings(module: Module) -> set[str]:
     }
 
 
+@pytest.mark.xdist_group("architecture")
 def test_a_key_that_changes_something_is_written_in_the_rows_alone() -> None:
     calls = [row for row in (*STREAM_ACTIONS, *CONSUMER_ACTIONS, *ROWS) if row.key]
     ids = {row.id for row in calls}
@@ -71,6 +72,7 @@ def test_a_key_that_changes_something_is_written_in_the_rows_alone() -> None:
             assert not re.search(r"Binding\([^)]*'manage'", module.text), module.name
 
 
+@pytest.mark.xdist_group("architecture")
 def test_what_an_action_sends_is_written_in_the_rows_and_the_catalogue_alone() -> None:
     forms = {row.name for row in SPECS.values() if row.sends and not row.is_asked} - set(CATALOGUE)
     assert forms >= {"add-stream", "edit-stream", "clone-consumer", "publish-again"}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-import natstui.tui
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.analysis.text import titles_of
 from natstui.tui.consumers.screen import ConsumersScreen
@@ -20,6 +18,7 @@ from natstui.tui.messages import pages
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
+from tests.architecture.source import modules
 from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.test_forms import asked, connected, toasts
 from tests.tui.viewer import Viewer, frozen, viewing
@@ -237,15 +236,16 @@ async def test_a_plain_ack_that_the_server_refuses_is_not_called_acknowledged(
         assert (await asked(nc, "CONSUMER.INFO.S.A"))["num_ack_pending"] == 1
 
 
+@pytest.mark.xdist_group("architecture")
 def test_every_list_of_the_viewer_moves_with_j_and_k() -> None:
     """Textual's own lists have only the arrows: each list is one of ours."""
     found = []
-    for file in Path(natstui.tui.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+    for module in modules("natstui.tui"):
+        for node in module.nodes():
             if isinstance(node, ast.Call):
                 called = node.func.value if isinstance(node.func, ast.Subscript) else node.func
                 if isinstance(called, ast.Name) and called.id in ("OptionList", "SelectionList"):
-                    found.append(f"{file.name}:{node.lineno}")
+                    found.append(f"{module.name}:{node.lineno}")
     assert found == []
 
 

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
 from natstui.lines import decode_record
-from natstui.model.records.record import Noted
+from natstui.model.live.column_differences import ConsumersAsDifferences
+from natstui.model.live.snapshot import ConsumerColumns
+from natstui.model.records.record import Noted, Record, kind_of
 from natstui.session.files.folder import segments
+from natstui.session.files.keyframe import Keyframe
 from natstui.session.read.recording import Recording
-from natstui.session.share.format import documented, format_text
+from natstui.session.share.format import (
+    MAYBE_ABSENT,
+    MAYBE_NULL,
+    VALUES_MAYBE_NULL,
+    documented,
+    format_text,
+    presence,
+)
 from natstui.session.share.tables import TABLES
 from natstui.session.share.verify import verify
 from tests.session.making import fold, made
@@ -38,9 +53,9 @@ def test_the_documentation_is_that_of_the_dataclasses() -> None:
 
 def test_every_number_in_the_documentation_has_a_unit() -> None:
     rows = [line.replace(r"\|", "¦").split(" | ") for line in format_text().splitlines()]
-    numbers = [row for row in rows if len(row) == 4 and re.search(r"\b(int|float)\b", row[1])]
+    numbers = [row for row in rows if len(row) == 5 and re.search(r"\b(int|float)\b", row[1])]
     assert len(numbers) > 200
-    assert [row for row in numbers if row[2] in ("", "text")] == []
+    assert [row for row in numbers if row[3] in ("", "text")] == []
 
 
 @pytest.mark.parametrize("version", ["version-1", "version-2", "version-3"])
@@ -76,6 +91,76 @@ def test_a_column_that_came_later_is_unknown_in_old_recordings() -> None:
     old = b'{"kind":"snapshot",' + msgspec.json.encode(content)[1:] + b"\n"
     read = decode_record(old)
     assert read == poll
+
+
+def lines_of(version: str) -> list[dict[str, Any]]:
+    """Return every line of a frozen session as its writer left it."""
+    files = sorted((DATA / version).glob("records-*.gz"))
+    return [json.loads(line) for file in files for line in gzip.open(file, "rb")]
+
+
+KINDS_OF_LINES = {kind_of(cls): cls for cls in get_args(Record)} | {"keyframe": Keyframe}
+
+
+def places(hint: Any, value: Any) -> Iterator[tuple[type, dict[str, Any]]]:
+    """Yield every dataclass inside a value of this type, with its object."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        if hint is ConsumerColumns and "delivered_near_us" in value:
+            hint = ConsumersAsDifferences
+        yield hint, value
+        for name, inner in get_type_hints(hint).items():
+            if value.get(name) is not None:
+                yield from places(inner, value[name])
+        return
+    arguments = [one for one in get_args(hint) if one not in (type(None), Ellipsis)]
+    if isinstance(value, list) and len(arguments) == 1:
+        for one in value:
+            if one is not None:
+                yield from places(arguments[0], one)
+    elif isinstance(value, dict) and get_origin(hint) is dict:
+        for one in value.values():
+            yield from places(arguments[1], one)
+    elif get_origin(hint) in (Union, UnionType) and len(arguments) == 1:
+        yield from places(arguments[0], value)
+
+
+VERSIONS = ("version-1", "version-2", "version-3")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_field_is_there_in_every_version_as_the_documentation_says(version: str) -> None:
+    counted = 0
+    for line in lines_of(version):
+        for cls, value in places(KINDS_OF_LINES[line["kind"]], line):
+            hints = get_type_hints(cls)
+            for field in dataclasses.fields(cls):
+                there = presence(field, hints[field.name])
+                where = (line["kind"], cls.__name__, field.name)
+                if field.name not in value:
+                    assert MAYBE_ABSENT in there, where
+                elif value[field.name] is None:
+                    assert re.search(rf"(^|, ){MAYBE_NULL}", there), where
+                elif isinstance(value[field.name], list) and None in value[field.name]:
+                    assert VALUES_MAYBE_NULL in there, where
+                counted += 1
+    assert counted > 2_000
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_may_be_absent_may_be_absent_from_every_line(version: str) -> None:
+    without = 0
+    for line in lines_of(version):
+        if line["kind"] == "keyframe":
+            continue
+        for cls, value in list(places(KINDS_OF_LINES[line["kind"]], line)):
+            hints = get_type_hints(cls)
+            for field in dataclasses.fields(cls):
+                if MAYBE_ABSENT in presence(field, hints[field.name]):
+                    without += value.pop(field.name, None) is not None
+        line["of_a_later_version"] = {"not": ["known"]}
+        text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        assert kind_of(type(decode_record(text))) == line["kind"]
+    assert without > 20
 
 
 @pytest.mark.slow

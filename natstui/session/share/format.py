@@ -46,9 +46,12 @@ sort by `line`, then by `part`. A poll of many rows is cut into parts, each a li
 are the poll, and everything else about it stands in part 0. A poll whose parts are not all there
 was being written when the recorder ended.
 
-A writer writes every field. A reader takes one that is missing, because it came in a later
-version, as unknown: null, false, 0 or empty. It leaves out fields that it does not know. Unknown
-is null. Integers beyond a signed 64-bit number are strings of digits. No number is NaN or
+A writer writes every field. The column "there" says what a reader of any version finds: a field
+that is "always" there is in every recording since version 1, and never null; one that "may be
+absent" is missing in recordings of writers that did not have it yet, and then unknown: null,
+false, 0 or empty; one that "may be null" is null where nothing is known. "Values may be null" is
+the same of the items of a list, as of the rows of a column. A reader leaves out fields that it
+does not know. Integers beyond a signed 64-bit number are strings of digits. No number is NaN or
 infinite.
 
 The first line of a segment is its keyframe: everything that was known when it began. It is not
@@ -119,18 +122,38 @@ def _shape(hint: Any) -> str:
     return text.replace("tuple[", "list[").replace(", ...", "")
 
 
+ALWAYS, MAYBE_ABSENT, MAYBE_NULL, VALUES_MAYBE_NULL = (
+    "always", "may be absent", "may be null", "values may be null",
+)  # fmt: skip
+
+
+def presence(field: dataclasses.Field[Any], hint: Any) -> str:
+    """Return whether a field is always there, or may be absent or null."""
+    required = (
+        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )
+    items = [item for item in typing.get_args(hint) if typing.get_origin(hint) is tuple]
+    parts = [
+        "" if required else MAYBE_ABSENT,
+        MAYBE_NULL if type(None) in typing.get_args(hint) else "",
+        VALUES_MAYBE_NULL if any(type(None) in typing.get_args(one) for one in items) else "",
+    ]
+    return ", ".join(filter(None, parts)) or ALWAYS
+
+
 def _table(cls: Any) -> Iterator[str]:
     """Yield the section of one dataclass."""
     module = inspect.getmodule(cls)
     texts = _docstrings(module).get(cls.__name__, {}) if module else {}
     hints = typing.get_type_hints(cls)
-    yield "| field | type | unit | meaning |"
-    yield "|---|---|---|---|"
+    yield "| field | type | there | unit | meaning |"
+    yield "|---|---|---|---|---|"
     for field in dataclasses.fields(cls):
         shape = _shape(hints[field.name])
         numeric = re.search(r"\b(int|float)\b", shape)
         unit = unit_of(field.name) if numeric else ""
-        cells = (f"`{field.name}`", shape, unit, texts.get(field.name, ""))
+        there = presence(field, hints[field.name])
+        cells = (f"`{field.name}`", shape, there, unit, texts.get(field.name, ""))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

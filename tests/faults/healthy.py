@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from tests.faults.grounds import ClusterStage
 from tests.faults.judge import Poll, Seen
 from tests.faults.observers import Observer, listed_sentences
-from tests.faults.site import NS, Site
+from tests.faults.site import NS, Site, keep
 
 AFTER_RESTART_S = 10.0
 """How long after a restart what it causes may still be open."""
@@ -175,27 +175,40 @@ async def kv_watchers(site: Site) -> None:
         await site.client.publish(f"$KV.{bucket}.key{number % 20}", b"value")
         await asyncio.sleep(0.5)
 
-    async def watch(ack_policy: str, replicas: int, seconds: float) -> None:
-        name, inbox = f"w{secrets.token_hex(6)}", site.client.new_inbox()
-        subscription = await site.client.subscribe(inbox, cb=_read)
-        config = {
-            "name": name, "deliver_subject": inbox, "deliver_policy": "last_per_subject",
-            "ack_policy": ack_policy, "filter_subject": f"$KV.{bucket}.>", "max_deliver": 1,
-            "idle_heartbeat": 5 * NS, "flow_control": True, "mem_storage": True,
-            "num_replicas": replicas, "inactive_threshold": 300 * NS,
+    async def create(name: str, **config: object) -> None:
+        config |= {
+            "name": name, "deliver_policy": "last_per_subject", "max_deliver": 1,
+            "filter_subject": f"$KV.{bucket}.>", "mem_storage": True, "num_replicas": 1,
+            "inactive_threshold": 300 * NS,
         }  # fmt: skip
         body = {"stream_name": f"KV_{bucket}", "config": config}
         await site.api(f"CONSUMER.CREATE.KV_{bucket}.{name}", body)
-        await asyncio.sleep(seconds)
+
+    async def push(lasts_s: float, *, deletes: bool) -> None:
+        name, inbox = f"w{secrets.token_hex(6)}", site.client.new_inbox()
+        subscription = await site.client.subscribe(inbox, cb=_read)
+        await create(
+            name, deliver_subject=inbox, ack_policy="none", idle_heartbeat=5 * NS,
+            flow_control=True,
+        )  # fmt: skip
+        await asyncio.sleep(lasts_s)
         await subscription.unsubscribe()
-        if seconds > 20:
-            # Not every library deletes what it does not need any more.
+        if deletes:
             await site.try_api(f"CONSUMER.DELETE.KV_{bucket}.{name}")
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(lasts_s)
+
+    async def pull(lasts_s: float) -> None:
+        """Watch by an ordered consumer that is pulled from, and leave it."""
+        name, ends_s = f"w{secrets.token_hex(6)}_1", time.monotonic() + lasts_s
+        await create(name, ack_policy="none")
+        while time.monotonic() < ends_s:
+            await site.pull(name, stream=f"KV_{bucket}", batch=100, expires_s=5, handle=keep)
+        await asyncio.sleep(lasts_s)
 
     site.repeat("puts", put)
-    for index, seconds in enumerate((15, 30, 60)):
-        site.repeat(f"watcher {index}", lambda seconds=seconds: watch("none", 1, seconds))
+    site.repeat("deletes its consumer", lambda: push(15, deletes=True))
+    site.repeat("leaves it", lambda: push(30, deletes=False))
+    site.repeat("leaves it, pulling", lambda: pull(35))
 
 
 async def _read(message: Msg) -> None:
@@ -210,8 +223,11 @@ async def ordered_consumers(site: Site) -> None:
     """Readers that come, read from the start and leave."""
     await site.add_stream(**_FILE, max_msgs=500)
     site.publishing(5)
+    count = 0
 
     async def read() -> None:
+        nonlocal count
+        count += 1
         name, inbox = f"o{secrets.token_hex(6)}", site.client.new_inbox()
         subscription = await site.client.subscribe(inbox, cb=_read)
         config = {
@@ -223,7 +239,9 @@ async def ordered_consumers(site: Site) -> None:
         await site.api(f"CONSUMER.CREATE.{site.stream}.{name}", body)
         await asyncio.sleep(5)
         await subscription.unsubscribe()
-        await site.try_api(f"CONSUMER.DELETE.{site.stream}.{name}")
+        if count % 2:
+            # The others are left behind, and their stream removes what they have not received.
+            await site.try_api(f"CONSUMER.DELETE.{site.stream}.{name}")
         await asyncio.sleep(10)
 
     site.repeat("reader", read)

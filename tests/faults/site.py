@@ -134,7 +134,8 @@ class Site:
 
     async def pull(
         self, consumer: str = "C", *, batch: int = 10, expires_s: float = 2.0,
-        client: Nats | None = None, handle: Handle | None = None, **more: Any,
+        client: Nats | None = None, handle: Handle | None = None, stream: str | None = None,
+        **more: Any,
     ) -> list[Msg]:  # fmt: skip
         """Send one pull request; return what it brings, the status that ended it last."""
         client = client or self.client
@@ -144,7 +145,7 @@ class Site:
         request = {"batch": batch, "expires": int(expires_s * NS)} | more
         if request["expires"] == 0:
             request = {"batch": batch, "no_wait": True} | more
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream}.{consumer}"
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream or self.stream}.{consumer}"
         try:
             await client.publish(subject, json.dumps(request).encode(), reply=inbox)
             await self._collect(subscription, pulled, batch, expires_s + 1, handle)

@@ -220,7 +220,7 @@ class Fleet:
                 _peers(5000 if i in lagging else 0) if self.replicated[i] else ()
                 for i in range(count)
             ),
-            ((),) * count,
+            ((),) * count, ((),) * count, (None,) * count,
         )  # fmt: skip
 
     def _consumers(self, tick: int, at_us: int, mono_us: int) -> ConsumerColumns:

@@ -63,7 +63,8 @@ def snapshot(streams: int, consumers: int, tick: int) -> Snapshot:
             tuple((1000 + (i * 7 + tick * 13) % 9000) * 128 for i in s), (1,) * streams,
             tuple(tick * (i % 97 + 1) for i in s), (at_us - 60_000_000,) * streams,
             (at_us,) * streams, (0,) * streams, (0,) * streams, (3,) * streams, (5,) * streams,
-            ("n1",) * streams, ((),) * streams, ((),) * streams,
+            ("n1",) * streams, ((),) * streams, ((),) * streams, ((),) * streams,
+            (None,) * streams,
         ),
         ConsumerColumns(
             tuple(f"STREAM-{i % streams:06d}" for i in c), tuple(f"consumer-{i:06d}" for i in c),

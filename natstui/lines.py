@@ -39,7 +39,7 @@ Version 1 had no polls with differences; version 2 no names without rows and no 
 _SIGNED_MAX = 2**63 - 1
 _LATER: dict[str, Any] = {
     column.name: ()
-    if "Peer" in str(column.type) or "Upstream" in str(column.type)
+    if str(column.type).startswith("tuple[tuple[")
     else None
     if "None" in str(column.type)
     else False

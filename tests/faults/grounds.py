@@ -512,7 +512,10 @@ GROUPS = (
     ),
     (
         Plan("five", ("five-stream", "five-consumer"), ClusterStage, {"nodes": 5}),
-        Plan("hangs", ("node-frozen", "node-frozen-stream", "scale-hangs"), ClusterStage),
+        Plan(
+            "hangs", ("node-frozen", "node-frozen-stream", "scale-hangs", "move-hangs"),
+            ClusterStage,
+        ),
     ),
     (
         Plan("replicas", ("replicas-differ", "memory-emptied"), ClusterStage),

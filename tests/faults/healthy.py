@@ -181,8 +181,7 @@ async def kv_watchers(site: Site) -> None:
             "filter_subject": f"$KV.{bucket}.>", "mem_storage": True, "num_replicas": 1,
             "inactive_threshold": 300 * NS,
         }  # fmt: skip
-        body = {"stream_name": f"KV_{bucket}", "config": config}
-        await site.api(f"CONSUMER.CREATE.KV_{bucket}.{name}", body)
+        await _create(site, f"KV_{bucket}", config)
 
     async def push(lasts_s: float, *, deletes: bool) -> None:
         name, inbox = f"w{secrets.token_hex(6)}", site.client.new_inbox()
@@ -211,6 +210,14 @@ async def kv_watchers(site: Site) -> None:
     site.repeat("leaves it, pulling", lambda: pull(35))
 
 
+async def _create(site: Site, stream: str, config: dict[str, object]) -> None:
+    """Create a consumer as a client library does: again, until a restarted node is back."""
+    body = {"stream_name": stream, "config": config}
+    async with asyncio.timeout(60):
+        while "error" in await site.try_api(f"CONSUMER.CREATE.{stream}.{config['name']}", body):
+            await asyncio.sleep(0.5)
+
+
 async def _read(message: Msg) -> None:
     """Receive a value, and reply to flow control."""
     headers = message.headers or {}
@@ -235,8 +242,7 @@ async def ordered_consumers(site: Site) -> None:
             "mem_storage": True, "num_replicas": 1, "flow_control": True,
             "idle_heartbeat": 5 * NS, "inactive_threshold": 300 * NS,
         }  # fmt: skip
-        body = {"stream_name": site.stream, "config": config}
-        await site.api(f"CONSUMER.CREATE.{site.stream}.{name}", body)
+        await _create(site, site.stream, config)
         await asyncio.sleep(5)
         await subscription.unsubscribe()
         if count % 2:
@@ -331,7 +337,7 @@ async def run_healthy(
 
 async def _until_current(stage: ClusterStage) -> None:
     """Wait until the restarted node has everything again."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not all(node.is_healthy() for node in stage.cluster.nodes):
             await asyncio.sleep(0.2)
 

@@ -141,7 +141,7 @@ MEANS = {
     "meta group without quorum": r"meta group|meta (has )?(no|without) quorum",
     "no quorum": r"no quorum|quorum lost",
     "scale hangs": r"scale|does not finish|hangs|catch",
-    "move hangs": r"move hangs",
+    "move hangs": r"move (or scale )?hangs",
     "replicas differ": r"replicas differ",
     "leaders unbalanced": r"unbalanced",
     "leader changes often": r"leader (changes|flaps)|flapping",

@@ -41,6 +41,7 @@ class Situation:
 
 
 CHANGED: tuple[tuple[str, str], ...] = (
+    ("move-hangs", "added: servers since 2.15 tell of moves that are not done"),
     ("lame-duck", "in a cluster: a server alone in lame duck mode accepts no later process"),
     (
         "blocks-lost",
@@ -1090,6 +1091,15 @@ CLUSTERS = (
         60,
         ground="cluster",
         also=("replica offline", "replica not current", "replica lagging", "move hangs"),
+    ),
+    Situation(
+        "move-hangs",
+        "A stream is moved to a node that hangs: it stays where it is, and works",
+        "stream",
+        "move hangs",
+        ("cluster.desired.status", "cluster.replicas.pending"),
+        60,
+        ground="cluster",
     ),
     # On a running cluster.
     Situation(

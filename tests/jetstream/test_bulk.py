@@ -23,7 +23,7 @@ from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.snapshot import Snapshot, StoredReplica
 from natstui.model.records.record import Unavailable
 from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, as_usual, polled_by, rows
@@ -162,7 +162,7 @@ def newest(polled: Polled, part: str) -> dict[tuple[str, ...], dict[str, Any]]:
     return found
 
 
-VOLATILE = ("sampled_mono_us", "peers", "upstreams")
+VOLATILE = ("sampled_mono_us", "peers", "upstreams", "replicas")
 
 
 def same(row: dict[str, Any]) -> dict[str, Any]:
@@ -221,7 +221,16 @@ async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, sourc
     nc = await nats.connect(as_user(nats_cluster.urls[0], "app"))
     await fill(nc, 20, replicas=3)
     ports = tuple(node.monitoring_url for node in nats_cluster.nodes)
-    await compare(of(nats_cluster.urls[1], source, ports), 21, 101)
+    connection = of(nats_cluster.urls[1], source, ports)
+    await compare(connection, 21, 101)
+    async with polling(connection) as bulk:
+        await seen_in_bulk(bulk, 21, 101)
+        for row in newest(bulk, "streams").values():
+            of_leader = row["first_seq"], row["last_seq"], row["stored_msgs"]
+            stored = [(one.first_seq, one.last_seq, one.stored_msgs) for one in row["replicas"]]
+            # That of a benchmark has one replica.
+            assert stored == [of_leader] * len(row["peers"]), row
+            assert {one.name for one in row["replicas"]} == {one.name for one in row["peers"]}
     await nc.close()
 
 
@@ -355,6 +364,15 @@ def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_by_it() -> No
     assert not view.unsure
     edge = read_view(answers, "edge", KnownConfigurations())
     assert edge.consumers["S"]["C"].num_pending == 9
+
+
+def test_a_row_has_what_its_replicas_stored_as_their_own_servers_say() -> None:
+    short = stream("n1") | {"state": {"messages": 7, "first_seq": 2, "last_seq": 9}}
+    answers = [told("n3", short), told("n1", stream("n1")), told("n2", stream("n1"))]
+    view = read_view(answers, None, KnownConfigurations())
+    assert view.streams["S"].stored == (
+        StoredReplica("n2", 0, 0, 1), StoredReplica("n3", 2, 9, 7),
+    )  # fmt: skip
 
 
 def test_what_two_servers_say_they_lead_and_what_none_does_is_left_to_lists() -> None:

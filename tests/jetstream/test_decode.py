@@ -27,7 +27,7 @@ from natstui.jetstream.polling.decode.streams import (
 )
 from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
 from natstui.lines import check_sound
-from natstui.model.live.snapshot import Peer, PollCost
+from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost
 
 HUGE = 2**64 - 1
 CREATED = "2026-11-20T20:56:56.25480919Z"
@@ -116,6 +116,27 @@ def test_replicas_upstreams_and_losses_are_read() -> None:
     mirror, source = columns.upstreams[0]
     assert (mirror.active_ns, mirror.error, mirror.mirror) == (None, "no", True)
     assert (source.active_ns, source.error, source.mirror) == (8, None, False)
+
+
+def test_a_move_that_is_going_on_is_read_and_its_new_replica_is_none_yet() -> None:
+    cluster = {
+        "name": "LAB", "leader": "n1",
+        "replicas": [{"name": "n3", "current": False, "active": 0, "pending": True}],
+        "desired": {
+            "created": CREATED, "name": "LAB", "replicas": [{"name": "n3", "peer": "BXScrY9i"}],
+            "origin": {"replicas": 1}, "status": {
+                "description": "waiting for quorum to add peer", "type": "quorum"},
+        },
+    }  # fmt: skip
+    rows = read_streams(_streams(_stream("S", cluster=cluster), _stream("T")), 0).rows
+    columns = stream_columns(rows, "n1")
+    assert columns.peers == ((), ())
+    why = "waiting for quorum to add peer"
+    at_us = columns.created_at_us[0]
+    assert columns.desired == (DesiredPlacement(at_us, ("n3",), "quorum", why), None)
+    cluster["desired"]["status"] = {"type": "new in 2.16", "err": "no"}  # type: ignore[index]
+    columns = stream_columns(read_streams(_streams(_stream("S", cluster=cluster)), 0).rows, "n1")
+    assert columns.desired == (DesiredPlacement(at_us, ("n3",), "", "no"),)
 
 
 def _consumer(name: str, **words: Any) -> dict[str, Any]:

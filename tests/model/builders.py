@@ -12,6 +12,8 @@ _DEFAULTS: dict[str, Any] = {
     "leader": "n1",
     "peers": (),
     "upstreams": (),
+    "replicas": (),
+    "desired": None,
     "push_bound": False,
     "paused": False,
     "pinned_client": None,

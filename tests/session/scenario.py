@@ -100,6 +100,8 @@ class Scenario:
             leader=("n1",) * n,
             peers=((),) * n,
             upstreams=((),) * n,
+            replicas=((),) * n,
+            desired=(None,) * n,
         )
 
     def _consumers(self, at_us: int, mono_us: int) -> ConsumerColumns:

@@ -16,14 +16,14 @@ from natstui.analysis.silver.unreadable import BEFORE_CONSUMERS, BEFORE_STREAMS
 from natstui.analysis.tables import Table
 
 _BEFORE = "before_"
-_NOT_KEPT = ("pinned_at_us",)
-"""Columns of consumers that no table has: to unfold them costs as much as any other."""
+_NOT_KEPT = ("pinned_at_us", "replicas", "desired")
+"""Columns that no table has: to unfold them costs as much as any other."""
 _HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
 
 
 def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     """Return the table `stream_sample`."""
-    rows = _rows(lines, gap_ends, "streams", schema.STREAM_COLUMNS)
+    rows = _rows(lines, gap_ends, "streams", _kept(schema.STREAM_COLUMNS))
     rows = rows.withColumnRenamed("name", "stream").withColumns(
         {
             "series_id": F.xxhash64("session", "stream", "created_at_us"),
@@ -42,11 +42,13 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     return STREAM_SAMPLE.contract(rows.select("*", "rest.*"))
 
 
+def _kept(columns: schema.Fields) -> schema.Fields:
+    return {name: type_text for name, type_text in columns.items() if name not in _NOT_KEPT}
+
+
 def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     """Return the table `consumer_sample`."""
-    known = schema.CONSUMER_COLUMNS.items()
-    fields = {name: type_text for name, type_text in known if name not in _NOT_KEPT}
-    rows = _rows(lines, gap_ends, "consumers", fields)
+    rows = _rows(lines, gap_ends, "consumers", _kept(schema.CONSUMER_COLUMNS))
     rows = rows.withColumnRenamed("name", "consumer").withColumns(
         {
             "series_id": F.xxhash64("session", "stream", "consumer", "created_at_us"),

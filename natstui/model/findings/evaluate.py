@@ -282,6 +282,7 @@ def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memor
         row
         for row in newer
         if columns.peers[row]
+        or columns.desired[row]
         or columns.upstreams[row]
         or columns.lost_msgs[row]
         or columns.deleted_msgs[row] >= HOLES_FEWEST

@@ -353,6 +353,12 @@ UNBALANCED_SHARE = _threshold(
 )  # fmt: skip
 UNBALANCED_FEWEST = 6
 """Streams with replicas; of fewer, nobody need be even."""
+REPLICAS_POLLS = int(
+    _threshold(3, "replicas compared", "times", "polls in which a replica has other messages")
+)
+MOVE_HANGS_S = _threshold(
+    30.0, "move hangs", "s", "a move or scale that waits for a server for so long hangs"
+)
 UPLOAD_S = _threshold(
     30.0, "upload", "s", "an object store that stored nothing for this long has no upload running"
 )

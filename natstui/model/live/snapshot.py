@@ -9,6 +9,7 @@ Times ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engi
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Literal
 
 from natstui.values import dataclass
 
@@ -24,6 +25,35 @@ class Peer:
     """Since the leader last heard of it; None when it never did."""
     lag_msgs: int
     """Raft entries behind the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReplica:
+    """What one replica of a stream has stored, as its own server says (`state` of bulk JSZ)."""
+
+    name: str
+    """Of the server."""
+    first_seq: int
+    last_seq: int
+    stored_msgs: int
+
+
+DesiredStatus = Literal[
+    "", "meta", "membership", "snapshot", "catchup", "quorum", "blocked", "unavailable"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredPlacement:
+    """A move or scale that is not done yet (`cluster.desired`, servers since 2.15)."""
+
+    created_at_us: int
+    servers: tuple[str, ...]
+    """Where the replicas should be."""
+    status: DesiredStatus
+    """What it waits for; empty where that is not known."""
+    reason: str
+    """The same, as the server says it to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +97,10 @@ class StreamColumns:
     peers: tuple[tuple[Peer, ...], ...] = ()
     """Replicas without the leader; empty for one replica."""
     upstreams: tuple[tuple[Upstream, ...], ...] = ()
+    replicas: tuple[tuple[StoredReplica, ...], ...] = ()
+    """What the replicas without the leader have stored; empty where only the leader was read."""
+    desired: tuple[DesiredPlacement | None, ...] = ()
+    """A move or scale that is going on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ _CATEGORY = {
     "ConsumerColumns.leader": _SERVER,
     "ConsumerColumns.pinned_client": _CLIENT,
     "Peer.name": _SERVER,
+    "StoredReplica.name": _SERVER,
+    "DesiredPlacement.servers": _SERVER,
     "Upstream.name": _STREAM,
     "Snapshot.swept_streams": _STREAM,
     "Snapshot.unreachable_streams": _STREAM,

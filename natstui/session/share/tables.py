@@ -67,7 +67,7 @@ _UNITS_BY_NAME = {
     "server_cpu_ratio": "ratio, from 0",
 }
 """Of columns whose name does not end with their unit, and of ratios that may exceed 1."""
-_LEFT_OUT = {"peers", "upstreams"}
+_LEFT_OUT = {"peers", "upstreams", "replicas", "desired"}
 
 
 @dataclass(frozen=True, slots=True)

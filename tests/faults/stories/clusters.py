@@ -77,17 +77,20 @@ async def five(stage: ClusterStage) -> AsyncIterator[None]:
         await stage.start(name)
 
 
-@makes("node-frozen", "node-frozen-stream", "scale-hangs")
+@makes("node-frozen", "node-frozen-stream", "scale-hangs", "move-hangs")
 async def node_frozen(stage: ClusterStage) -> AsyncIterator[None]:
     alone, scaled = stage.site("node-frozen-stream"), stage.site("scale-hangs")
+    moved = stage.site("move-hangs")
     await alone.add_stream(**_on("n3"))
-    await scaled.add_stream(**_on("n1"))
-    alone.publishing(2)
-    scaled.publishing(2)
+    for site in (scaled, moved):
+        await site.add_stream(**_on("n1"))
+    for site in (alone, scaled, moved):
+        site.publishing(2)
     await stage.lead_meta("n1")
     yield
     stage.cluster.node("n3").freeze()
     await scaled.update_stream(num_replicas=3, placement=None)
+    await moved.update_stream(**_on("n3"))
     yield
     stage.cluster.node("n3").thaw()
 

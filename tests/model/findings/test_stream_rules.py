@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from natstui.model.findings.verdict import consumer_findings, stream_findings
-from natstui.model.live.snapshot import Account, Peer, Upstream
+from natstui.model.live.snapshot import Account, DesiredPlacement, Peer, StoredReplica, Upstream
 from natstui.model.records.record import Restored, Unavailable
 from natstui.model.records.recording import ClockStepped
 from tests.model.builders import snapshot
@@ -53,6 +53,83 @@ def test_what_a_stream_shows(stream: dict[str, Any], config: dict[str, Any], wor
     assert found == {word}
     life.is_there = True
     life.polls(4, stream=well)
+    assert life.open == {}
+
+
+_PEERS = (Peer("n2", True, False, 10**8, 0), Peer("n3", True, False, 10**8, 0))
+
+
+def _stored(last: int, n3: tuple[int, int, int]) -> dict[str, Any]:
+    """Return a stream whose replica n2 has what the leader has, and n3 something else."""
+    replicas = (StoredReplica("n2", 1, last, last), StoredReplica("n3", *n3))
+    return {"last_seq": last, "stored_msgs": last, "peers": _PEERS, "replicas": replicas,
+            "last_at_us": at_us(0)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("per_s", "n3", "config", "differs"),
+    [
+        # It stands still: whatever differs in three polls is not repaired.
+        (0, (1, 100, 60), {}, True),
+        (0, (1, 90, 90), {}, True),
+        (0, (1, 100, 60), {"max_age_ns": 10**9}, True),
+        (0, (1, 100, 60), {"retention": "workqueue"}, True),
+        (0, (1, 100, 100), {}, False),
+        # It goes on: only a replica with the same last message can be compared,
+        (5, (1, 0, -40), {}, True),
+        (5, (1, -3, -3), {}, False),
+        # and only where both remove the same messages at once.
+        (5, (1, 0, -40), {"max_age_ns": 10**9}, False),
+        (5, (1, 0, -40), {"retention": "workqueue"}, False),
+        (5, (1, 0, -40), {"settings": {"allow_msg_ttl": True}}, False),
+        (5, (1, 0, -40), {"settings": {"allow_msg_ttl": False}}, True),
+    ],
+)
+def test_replicas_that_differ_though_no_lag_shows_it_are_named(
+    per_s: int, n3: tuple[int, int, int], config: dict[str, Any], differs: bool
+) -> None:
+    life = Life({}, config | {"replicas_count": 3})
+    for second in range(10):
+        last = 100 + per_s * second
+        own = (n3[0], last + n3[1], last + n3[2]) if per_s else n3
+        # Lists, which come as well, do not have it.
+        more = {"replicas": ()} if second == 4 else {}
+        life.poll(stream=_stored(last, own) | more, waiting_pulls_count=1, pending_msgs=0)
+        assert ("NT-S14" in life.open) is (differs and second > 2), second
+    if differs:
+        text = f"n3 has {own[2]} messages from {own[0]} to {own[1]}; the leader n1 {last}"
+        assert life.open["NT-S14"].text == f"{text} from 1 to {last}"
+    last = 100 + per_s * 10
+    life.polls(3, stream=_stored(last, (1, last, last)))
+    assert "NT-S14" not in life.open
+
+
+def test_a_replica_that_catches_up_is_compared_with_nothing() -> None:
+    life = Life({}, {"replicas_count": 3})
+    behind = (_PEERS[0], Peer("n3", False, False, 10**8, 400))
+    life.polls(6, stream=_stored(500, (1, 100, 100)) | {"peers": behind})
+    assert "NT-S14" not in life.open
+    # Its leader calls it current, and it is on its way.
+    for last in range(100, 500, 100):
+        life.poll(stream=_stored(500, (1, last, last)))
+        assert "NT-S14" not in life.open
+
+
+@pytest.mark.parametrize(("status", "hangs"), [("quorum", True), ("", True), ("catchup", False)])
+def test_a_move_that_waits_for_a_server_hangs_and_one_that_copies_does_not(
+    status: Any, hangs: bool
+) -> None:
+    life = Life()
+    life.poll()
+    desired = DesiredPlacement(at_us(1), ("n3",), status, "waiting for quorum to add peer")
+    life.polls(28, stream={"desired": desired}, waiting_pulls_count=1)
+    assert life.open == {}
+    life.polls(6)
+    assert life.words == ({"move or scale hangs"} if hangs else set())
+    if hangs:
+        text = "to n3 since 34s: waiting for quorum to add peer"
+        assert life.open["NT-S41"].text == text and life.open["NT-S41"].since_us == at_us(1)
+    life.polls(2, stream={"desired": None})
     assert life.open == {}
 
 

@@ -15,10 +15,10 @@ from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us
 from natstui.jetstream.polling.bulk.source import BulkAnswer
-from natstui.jetstream.polling.decode.cluster import ClusterRow
+from natstui.jetstream.polling.decode.cluster import ClusterRow, bounded
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
-from natstui.model.live.snapshot import Account
+from natstui.model.live.snapshot import Account, StoredReplica
 
 _JSZ = "JSZ"
 _UNLIMITED = 1 << 63
@@ -111,6 +111,8 @@ class BulkView:
     raw_bytes: int = 0
     """Of the longest answer: what it cost its server."""
     streams: dict[str, StreamRow] = field(default_factory=dict)
+    stored: dict[str, list[StoredReplica]] = field(default_factory=dict)
+    """Stream → what its replicas have stored, but for the leader's."""
     consumers: dict[str, dict[str, ConsumerRow]] = field(default_factory=dict)
     """Stream → its consumers; those of streams without a row too."""
     packed_bytes: int = 0
@@ -208,6 +210,8 @@ def _take(view: BulkView, one: BulkAnswer, streams: list[_Stream]) -> None:
             if each.name in view.streams:
                 view.twice.add((each.name, None))
             view.streams[each.name] = each
+        else:
+            view.stored.setdefault(each.name, []).append(_stored(one.name, each))
         found = view.consumers.setdefault(each.name, {})
         for row in each.consumer_detail or ():
             names.add(row.name)
@@ -216,6 +220,14 @@ def _take(view: BulkView, one: BulkAnswer, streams: list[_Stream]) -> None:
                     view.twice.add((each.name, row.name))
                 found[row.name] = row
         each.consumer_detail = None
+
+
+def _stored(server: str, row: StreamRow) -> StoredReplica:
+    """Return what a server has of a stream that another one leads."""
+    state = row.state
+    return StoredReplica(
+        server, bounded(state.first_seq), bounded(state.last_seq), bounded(state.messages)
+    )
 
 
 def _leads(one: BulkAnswer, cluster: ClusterRow | None) -> bool:
@@ -240,6 +252,7 @@ def _complete(view: BulkView, known: KnownConfigurations) -> None:
             view.unknown.add((stream, None))
             row = None
         if row is not None:
+            row.stored = tuple(sorted(view.stored.get(stream, ()), key=lambda one: one.name))
             # A leader knows only of the consumers on its own server.
             row.state.consumer_count = max(row.state.consumer_count, len(names))
         if row is None or len(found) < row.state.consumer_count:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_args
 
 import msgspec
 
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import MOST
-from natstui.model.live.snapshot import Peer
+from natstui.jetstream.connection.times import time_us
+from natstui.model.live.snapshot import DesiredPlacement, DesiredStatus, Peer
 from natstui.values import dataclass
 
 Row = TypeVar("Row")
@@ -25,6 +26,26 @@ class PeerRow(msgspec.Struct, gc=False):
     offline: bool = False
     active: int = 0
     lag: int = 0
+    pending: bool = False
+    """It is to become one, and counts for nothing yet."""
+
+
+class _Named(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Status(msgspec.Struct, gc=False):
+    type: str = ""
+    description: str = ""
+    err: str = ""
+
+
+class DesiredRow(msgspec.Struct, gc=False):
+    """`cluster.desired`."""
+
+    created: str = ""
+    replicas: tuple[_Named, ...] | None = None
+    status: _Status | None = None
 
 
 class ClusterRow(msgspec.Struct, gc=False):
@@ -32,6 +53,7 @@ class ClusterRow(msgspec.Struct, gc=False):
 
     leader: str = ""
     replicas: tuple[PeerRow, ...] | None = None
+    desired: DesiredRow | None = None
 
 
 def leader_of(cluster: ClusterRow | None, server_name: str | None) -> str | None:
@@ -54,6 +76,20 @@ def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
             peer.name, peer.current, peer.offline, bounded(peer.active) or None, bounded(peer.lag)
         )
         for peer in cluster.replicas
+        if not peer.pending
+    )
+
+
+def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
+    """Return the move or scale that is going on; None where there is none."""
+    if cluster is None or cluster.desired is None:
+        return None
+    row, status = cluster.desired, cluster.desired.status or _Status()
+    return DesiredPlacement(
+        time_us(row.created),
+        tuple(each.name for each in row.replicas or ()),
+        next((each for each in get_args(DesiredStatus) if each == status.type), ""),
+        status.err or status.description,
     )
 
 

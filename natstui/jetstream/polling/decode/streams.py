@@ -13,12 +13,13 @@ from natstui.jetstream.polling.decode.cluster import (
     ClusterRow,
     Page,
     bounded,
+    desired_of,
     leader_of,
     limit,
     peers_of,
 )
 from natstui.model.assets.configuration import StreamConfiguration, StreamKind
-from natstui.model.live.snapshot import StreamColumns, Upstream
+from natstui.model.live.snapshot import StoredReplica, StreamColumns, Upstream
 
 
 # There are hundreds of thousands of these, and no circles of them: no garbage to look for.
@@ -71,6 +72,8 @@ class StreamRow(msgspec.Struct, gc=False):
     """Filled in: when it was asked for."""
     sampled_mono_us: int = 0
     """Filled in: when the reply arrived, and then when its leader wrote it, by our clock."""
+    stored: tuple[StoredReplica, ...] = ()
+    """Filled in from the replies of the other servers that have a replica."""
 
 
 class _Reply(msgspec.Struct):
@@ -155,6 +158,8 @@ def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> Stream
         leader=tuple(leader_of(row.cluster, server_name) for row in rows),
         peers=tuple(peers_of(row.cluster) for row in rows),
         upstreams=tuple(_upstreams(row) for row in rows),
+        replicas=tuple(row.stored for row in rows),
+        desired=tuple(desired_of(row.cluster) for row in rows),
     )
 
 

@@ -158,6 +158,20 @@ S_AHEAD = Kind(
     "delete the mirror and create it again",
     "", 2.0, 0.0, (),
 )  # fmt: skip
+S_DIFFER = Kind(
+    "NT-S14", "stream", "critical", "replicas differ",
+    "a replica has other messages than the leader, and no lag: what is missing is not repaired",
+    "which replica lacks messages; disk and log of its server",
+    "`nats stream edit STREAM --replicas 1`, then 3 again: the new replicas are copies",
+    "`nats server stream-check`", 0.0, 0.0, ("replicas compared",),
+)  # fmt: skip
+S_MOVE_HANGS = Kind(
+    "NT-S41", "stream", "warning", "move or scale hangs",
+    "its replicas should be on other servers, and the change does not go on",
+    "whether the servers run that it should move to",
+    "start these servers, or `e` and set replicas and placement back",
+    "", 0.0, 0.0, ("move hangs",),
+)  # fmt: skip
 S_STOPPED = Kind(
     "NT-S34", "stream", "warning", "publisher stopped",
     "messages were stored steadily, and none has come since",

@@ -21,6 +21,7 @@ from natstui.model.findings.thresholds import (
     HOLES_FEWEST,
     HOLES_SHARE,
     LOST_KEPT_S,
+    MOVE_HANGS_S,
     ORIGIN_ACTIVE_S,
     ORPHANED_POLLS,
     PEER_LAG_MSGS,
@@ -68,6 +69,35 @@ def replica_lags(f: Facts, known: bool) -> Found:
     if not behind:
         return None
     return Seen(", ".join(f"{peer.name} is {peer.lag_msgs} entries behind" for peer in behind))
+
+
+def replicas_differ(f: Facts, known: bool) -> Found:
+    """A replica has other messages than the leader, though its lag is 0."""
+    if not f.differing_msgs:
+        return None
+    columns, row = f.columns, f.row
+    leader = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
+    others = [
+        f"{one.name} has {counted(one.stored_msgs, 'message')} from {one.first_seq} to "
+        f"{one.last_seq}"
+        for one in columns.replicas[row]
+        if (one.first_seq, one.last_seq, one.stored_msgs) != leader
+    ]
+    first, last, stored = leader
+    own = f"the leader {columns.leader[row]} {stored:,} from {first} to {last}"
+    return Seen(f"{', '.join(others)}; {own}") if others else None
+
+
+def move_hangs(f: Facts, known: bool) -> Found:
+    """A move or scale waits for a server; one that copies messages goes on."""
+    desired, moving_s = f.columns.desired[f.row], f.moving_s
+    if desired is None or moving_s is None or moving_s < MOVE_HANGS_S:
+        return None
+    if desired.status in ("catchup", "snapshot"):
+        return None
+    text = f"to {', '.join(desired.servers)} since {duration_text(moving_s)}"
+    why = f": {desired.reason}" if desired.reason else ""
+    return Seen(text + why, desired.created_at_us)
 
 
 # Storing.
@@ -443,6 +473,8 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
     Cause(kinds.S_NO_LEADER, no_leader, (), ("contact", "origin", "storing", "consumers")),
     Cause(kinds.S_PEER_AWAY, replica_away, (), ("contact",)),
     Cause(kinds.S_PEER_LAGS, replica_lags, (), ("contact",)),
+    Cause(kinds.S_DIFFER, replicas_differ, ("differing_msgs",)),
+    Cause(kinds.S_MOVE_HANGS, move_hangs, ("moving_s",)),
     Cause(kinds.S_LOST, messages_lost),
     Cause(kinds.S_ROLLED_BACK, rolled_back),
     Cause(kinds.S_RECREATED, recreated),

@@ -106,6 +106,8 @@ class Memory:
     purged: Mapping[Key, Purged] = field(default_factory=dict)
     orphans: Mapping[Key, Run] = field(default_factory=dict)
     """Work queues that have more messages than their consumers wait for."""
+    differing: Mapping[Key, Run] = field(default_factory=dict)
+    """Streams of which a replica has other messages than the leader."""
     dropped: Mapping[Key, Run] = field(default_factory=dict)
     """Interest streams that store messages and keep none of them."""
     recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.findings.facts.memory import (
     Before,
     Lost,
@@ -14,6 +15,7 @@ from natstui.model.findings.facts.memory import (
     Run,
     StoreFlow,
 )
+from natstui.model.findings.facts.row import settings_of
 from natstui.model.findings.thresholds import (
     GONE_KEPT_S,
     LOST_KEPT_S,
@@ -25,6 +27,7 @@ from natstui.model.live.limits import is_near
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
+from natstui.model.servers.replicas import is_away
 
 _US = 1_000_000
 _CLOCKS_US = 20_000
@@ -48,7 +51,8 @@ def remembered(
     lost = _lost(known.lost, before, state, consumer_rows, streams.raised)
     recreated = _recreated(known.recreated_at_us, before, state)
     return Memory(
-        pulls, lost, streams.flows, streams.purged, streams.orphans, streams.dropped, recreated,
+        pulls, lost, streams.flows, streams.purged, streams.orphans, streams.differing,
+        streams.dropped, recreated,
         _streams_recreated(known.streams_recreated_at_us, before, state),
     )  # fmt: skip
 
@@ -71,6 +75,7 @@ def _alive(memory: Memory, before: Before | None, state: State) -> Memory:
             flows={key: it for key, it in memory.flows.items() if key in alive},
             purged={key: it for key, it in memory.purged.items() if key in alive},
             orphans={key: it for key, it in memory.orphans.items() if key in alive},
+            differing={key: it for key, it in memory.differing.items() if key in alive},
             dropped={key: it for key, it in memory.dropped.items() if key in alive},
         )
     return memory
@@ -156,6 +161,7 @@ class _Streams:
         self.flows = dict(known.flows)
         self.purged = dict(known.purged)
         self.orphans = dict(known.orphans)
+        self.differing = dict(known.differing)
         self.dropped = dict(known.dropped)
         self.raised: dict[str, tuple[int, int, bool]] = {}
         """Stream → first sequence then and now, and whether a limit explains it."""
@@ -179,6 +185,8 @@ class _Streams:
             self._begin(row, key)
             return
         old = before.stream_columns
+        if columns.replicas[row]:
+            _count(self.differing, key, differing_msgs(state, row, old, then), at_us)
         self._flow(row, key, stored=columns.last_seq[row] > old.last_seq[then])
         risen = columns.first_seq[row] - old.first_seq[then]
         if risen > 0 and old.stored_msgs[then] and old.first_seq[then]:
@@ -231,7 +239,7 @@ def _limited(state: State, row: int, old: StreamColumns, then: int, at_us: int) 
         return True
     if is_near(columns.stored_bytes[row], config.max_bytes):
         return True
-    if config.max_msgs_per_subject or "allow_msg_ttl" in config.config_json:
+    if config.max_msgs_per_subject or settings_of(config.config_json).get("allow_msg_ttl"):
         return True
     first_at_us = old.first_at_us[then]
     if config.max_age_ns and first_at_us is not None:
@@ -269,6 +277,41 @@ def orphaned_msgs(state: State, row: int, before: Before | None) -> int | None:
     poll_us = streams.sampled_mono_us[row] - before.stream_columns.sampled_mono_us[then]
     share = min(1.0, (apart_us + _CLOCKS_US) / poll_us) if poll_us > 0 else 1.0
     return streams.stored_msgs[row] - waiting - round(2 * share * flow)
+
+
+def differing_msgs(state: State, row: int, old: StreamColumns, then: int) -> int | None:
+    """Return by how many messages a replica differs from its leader at most; None if unknown.
+
+    Replies are not of one moment. A leader that stood still since the poll before is compared with
+    every replica; one that goes on only with those that have its last message, and only where
+    nothing but a limit of messages or bytes removes earlier ones.
+    """
+    columns = state.streams.columns
+    leader = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
+    stands = leader == (old.first_seq[then], old.last_seq[then], old.stored_msgs[then])
+    current = {
+        peer.name
+        for peer in columns.peers[row]
+        if peer.current and not peer.lag_msgs and not is_away(peer)
+    }
+    found = None
+    for one in columns.replicas[row]:
+        if one.name not in current or not (stands or one.last_seq == leader[1]):
+            continue
+        stored = one.first_seq, one.last_seq, one.stored_msgs
+        if stored == leader:
+            found = found or 0
+        elif stands or _removes_only_by_size(state.stream_configurations.get(columns.name[row])):
+            differs = max(abs(a - b) for a, b in zip(stored, leader, strict=True))
+            found = max(found or 0, differs)
+    return found
+
+
+def _removes_only_by_size(config: StreamConfiguration | None) -> bool:
+    """Tell whether every replica removes the same messages as soon as it stores the same."""
+    if config is None or config.retention != "limits" or config.max_age_ns:
+        return False
+    return not settings_of(config.config_json).get("allow_msg_ttl")
 
 
 def dropped_msgs(state: State, row: int, before: Before, then: int) -> int | None:

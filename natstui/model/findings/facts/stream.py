@@ -17,6 +17,7 @@ from natstui.model.findings.facts.row import (
 from natstui.model.findings.thresholds import (
     NO_SUBSCRIBER_S,
     PILE_UP_S,
+    REPLICAS_POLLS,
     STEADY_RUN_S,
     STOPPED_GAPS,
     STOPPED_LEAST_S,
@@ -186,6 +187,20 @@ class StreamFacts:
         """Newest polls in which messages were dropped at once."""
         run = self._memory.dropped.get(self.key)
         return 0 if run is None else run.polls_count
+
+    @stream_fact("msgs", needs="three polls")
+    def differing_msgs(self) -> int | None:
+        """By how many messages a replica differs from the leader, the same in three polls."""
+        run = self._memory.differing.get(self.key)
+        if run is None or run.polls_count < REPLICAS_POLLS or len(set(run.newest_msgs)) > 1:
+            return None
+        return run.lowest_msgs
+
+    @stream_fact("s")
+    def moving_s(self) -> float | None:
+        """Since a move or scale began that is not done (cluster.desired)."""
+        desired = self.columns.desired[self.row]
+        return None if desired is None else (self.at_us - desired.created_at_us) / _US
 
     @stream_fact("count", needs="subject counts")
     def full_subjects_count(self) -> int | None:

@@ -62,6 +62,7 @@ BECOMES = {
     "server-": {
         "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",
         "LinkChanged.server_name", "LinkChanged.cluster", "LinkChanged.domain",
+        "StoredReplica.name", "DesiredPlacement.servers",
     },
     "client-": {"ConsumerColumns.pinned_client"},
     "account-": {"EngineStarted.account", "LinkChanged.account"},

@@ -64,6 +64,7 @@ class _Varz(msgspec.Struct):
 
 
 class _Api(msgspec.Struct):
+    level: int = 0
     total: int = 0
     errors: int = 0
     inflight: int = 0
@@ -302,6 +303,7 @@ def _jetstream(it: _Jsz, version: str) -> JetStreamHere:
         api_requests_count=it.api.total,
         api_errors_count=it.api.errors,
         api_inflight_count=it.api.inflight,
+        api_level=it.api.level,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import deque
 
 from nats.aio.msg import Msg
 
@@ -32,6 +33,8 @@ _ALL_S = 10.0
 CLIENTS_S = 30.0
 _CLOSED_COUNT = 256
 _LEAVING = "$SYS.SERVER.*.LAMEDUCK"
+_META_ELECTED = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
+_ELECTIONS_KEPT = 16
 _REQUESTS_SHARE = 0.2
 """Of the requests a second that the user permits."""
 _BEAT_REQUESTS = 2
@@ -64,6 +67,7 @@ class _Watching:
         self._before: Servers | None = None
         self._all_due_s = 0.0
         self._leaving: dict[str, None] = {}
+        self._elected_at_us: deque[int] = deque(maxlen=_ELECTIONS_KEPT)
         self._announced = False
 
     async def read(self) -> float:
@@ -76,7 +80,9 @@ class _Watching:
         except RequestFailed as error:
             self._before = None
             servers = Servers("account", (), missing=(Missing("the servers", str(error)),))
-        read_now = ServersRead(_now_us(), servers, tuple(self._leaving))
+        read_now = ServersRead(
+            _now_us(), servers, tuple(self._leaving), tuple(self._elected_at_us)
+        )
         before, self._watch = self._watch, self._watch.after(read_now)
         for name, one in self._watch.known.items():
             if one.restarted_at_us[-1:] == (read_now.at_us,):
@@ -92,18 +98,19 @@ class _Watching:
         if before is None or steady_s() >= self._all_due_s:
             self._all_due_s = steady_s() + _ALL_S
             self._before = await read_servers(self._asking, self._system)
-            await self._hear_of_leaving()
+            await self._subscribe()
         else:
             self._before = await read_heartbeat(self._asking, self._system, before)
         return self._before
 
-    async def _hear_of_leaving(self) -> None:
+    async def _subscribe(self) -> None:
         """Subscribe once to what servers announce to the system account."""
         if self._announced or self._client.connection.system is None:
             return
         try:
             client = await self._system.client()
             await client.subscribe(_LEAVING, self._leaves, lambda _error: None)
+            await client.subscribe(_META_ELECTED, self._elects, lambda _error: None)
         except NatstuiError:
             # Without it, a server that leaves is found when it does not answer any more.
             return
@@ -113,6 +120,9 @@ class _Watching:
         name = _server_name(message.data)
         if name is not None:
             self._leaving[name] = None
+
+    async def _elects(self, _message: Msg) -> None:
+        self._elected_at_us.append(_now_us())
 
     async def close(self) -> None:
         """End the system account's connection."""

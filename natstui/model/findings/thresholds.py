@@ -11,7 +11,7 @@ from typing import Literal
 from natstui.values import dataclass
 
 Unit = Literal[
-    "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "errors/s", "events"
+    "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "errors/s", "events", "bytes"
 ]
 
 
@@ -358,6 +358,12 @@ REPLICAS_POLLS = int(
 )
 MOVE_HANGS_S = _threshold(
     30.0, "move hangs", "s", "a move or scale that waits for a server for so long hangs"
+)
+MEMORY_OUTLIER = _threshold(
+    1.5, "memory outlier", "times", "of the mean of its cluster: a server uses far more memory"
+)
+MEMORY_OUTLIER_BYTES = int(
+    _threshold(256 * 2**20, "memory outlier, least", "bytes", "above the mean: less is no matter")
 )
 UPLOAD_S = _threshold(
     30.0, "upload", "s", "an object store that stored nothing for this long has no upload running"

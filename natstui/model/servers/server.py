@@ -40,6 +40,8 @@ class JetStreamHere:
     api_requests_count: int
     api_errors_count: int
     api_inflight_count: int
+    api_level: int = 0
+    """Which options it knows (`api.level`); 0 before 2.11 of the server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class ServersRead:
     servers: Servers
     leaving: tuple[str, ...] = ()
     """Names of servers that announced that they leave (lame duck mode)."""
+    meta_elected_at_us: tuple[int, ...] = ()
+    """When a leader of the meta group was announced, UTC, the newest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class ServerWatch:
     """When that was read."""
     known: Mapping[str, KnownServer] = field(default_factory=dict)
     leaving: tuple[str, ...] = ()
+    meta_elected_at_us: tuple[int, ...] = ()
 
     def after(self, read: ServersRead) -> ServerWatch:
         """Return what is known after one more reading."""
@@ -78,7 +81,7 @@ class ServerWatch:
         if not answered:
             known = dict(self.known)
         leaving = tuple(name for name in read.leaving if name in known)
-        return ServerWatch(servers, at_us, known, leaving)
+        return ServerWatch(servers, at_us, known, leaving, read.meta_elected_at_us)
 
     @property
     def down(self) -> tuple[KnownServer, ...]:

@@ -114,12 +114,8 @@ def test_a_server_that_was_down_before_we_came_is_known_by_leaders_that_miss_it(
 
 
 def test_a_full_store_is_told_before_and_when_it_refuses() -> None:
-    def here(used: int) -> JetStreamHere:
-        free = Storage(0, 0, 1_000)
-        return JetStreamHere(free, Storage(used, 0, 1_000), 0, 0, 0, 0, 0, 0, 0, 0)
-
     for used, code in ((899, None), (900, "NT-V21"), (989, "NT-V21"), (990, "NT-V03")):
-        state = after(read(1, seen("n1", jetstream=here(used))), at(1))
+        state = after(read(1, seen("n1", jetstream=_here(used))), at(1))
         assert [text.split()[0] for text in found(state)] == ([code] if code else [])
 
 
@@ -149,6 +145,40 @@ def _held(second: float, *readings: ServersRead) -> State:
         state = judged_after(state, replace(last, at_us=last.at_us + later * 1_000_000))
         state = judged_after(state, at(1 + later))
     return state
+
+
+def _here(used: int = 0, api_level: int = 5) -> JetStreamHere:
+    free = Storage(0, 0, 1_000)
+    return JetStreamHere(free, Storage(used, 0, 1_000), 0, 0, 0, 0, 0, 0, 0, 0, api_level)
+
+
+def test_api_levels_stand_beside_versions_that_differ() -> None:
+    older = seen("n2", version="2.12.8", jetstream=_here(api_level=3))
+    rows = seen("n1", jetstream=_here()), older, seen("n3")
+    text = "2.12.8 (API level 3): n2; 2.15.1 (API level 5): n1, n3"
+    assert found(_held(14, read(1, *rows))) == {"NT-V25 servers": text}
+
+
+def test_a_server_that_uses_far_more_memory_than_its_cluster_is_told() -> None:
+    def using(*mib: int) -> dict[str, str]:
+        names = enumerate(mib, 1)
+        rows = [seen(f"n{number}", memory_bytes=size * 2**20) for number, size in names]
+        return found(_held(40, read(1, *rows)))
+
+    assert using(1000, 200, 210) == {
+        "NT-V52 server n1": "0.98 GiB, the mean of the cluster is 470 MiB"
+    }
+    # Small servers differ by chance, and one alone is its own mean.
+    assert using(90, 20, 20) == using(500, 450, 400) == using(5_000) == {}
+
+
+def test_a_meta_group_whose_leader_changes_again_and_again_is_told() -> None:
+    elected = tuple(EPOCH_US + second * 1_000_000 for second in (1, 9, 17))
+    assert found(after(replace(read(18, *_ALL), meta_elected_at_us=elected[:2]), at(18))) == {}
+    state = after(replace(read(18, *_ALL), meta_elected_at_us=elected), at(18))
+    assert found(state) == {"NT-V36 meta group": "3 elections in 5 min"}
+    later = replace(read(310, *_ALL), meta_elected_at_us=elected)
+    assert found(judged_after(judged_after(state, later), at(310))) == {}
 
 
 def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> None:

@@ -73,6 +73,13 @@ V_VERSIONS = Kind(
     "whether an upgrade is going on", "upgrade the others, or finish what was begun",
     "Insights SERVER_002, audit SERVER_002", 10.0, 0.0,
 )  # fmt: skip
+V_META_FLAPS = Kind(
+    "NT-V36", "server", "warning", "meta leader changes often",
+    "the leader of the meta group changes again and again: creating and listing is held up",
+    "load and network of its servers",
+    "give the servers the CPU and disk they need; `natstui servers` shows the meta group",
+    "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
+)  # fmt: skip
 V_LEAVING = Kind(
     "NT-V26", "server", "warning", "lame duck mode",
     "it said that it stops: its clients are sent to other servers",
@@ -127,6 +134,14 @@ V_CONNECTIONS = Kind(
     "it has nearly as many connections as it accepts",
     "which clients connect most (`W`)", "raise max_connections, or add servers",
     "audit ACCOUNTS_001", 0.0, 0.0, ("server store, near",),
+)  # fmt: skip
+V_MEMORY_OUTLIER = Kind(
+    "NT-V52", "server", "info", "memory outlier",
+    "it uses far more memory than the other servers of its cluster",
+    "which streams it has in memory, and which clients are slow (`W`)",
+    "balance the leaders (`natstui servers balance`); look at its log",
+    "Insights CLUSTER_001, audit CLUSTER_001", 30.0, 30.0,
+    ("memory outlier", "memory outlier, least"),
 )  # fmt: skip
 V_UNBALANCED = Kind(
     "NT-V51", "account", "info", "leaders unbalanced",

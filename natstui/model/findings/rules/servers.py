@@ -13,6 +13,10 @@ from natstui.model.findings.thresholds import (
     CERTIFICATE_SOON_S,
     CLIENT_CLOSES,
     CLIENT_SUBSCRIPTIONS,
+    LEADERS_FEWEST,
+    LEADERS_WINDOW_S,
+    MEMORY_OUTLIER,
+    MEMORY_OUTLIER_BYTES,
     RESTARTS_FEWEST,
     RESTARTS_S,
     SERVER_CPU_SHARE,
@@ -58,6 +62,7 @@ def server_conditions(state: State) -> Iterator[Condition]:
     yield from _never_answered(state, watch, answering)
     yield from _meta(state, watch)
     yield from _versions(watch)
+    yield from _memory(watch)
     yield from _clients(state)
     yield from _balance(state)
 
@@ -170,6 +175,11 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
         if one.quorum_count is not None:
             text += f", of which {one.quorum_count} must be there"
         yield group, kinds.V_NO_META, Seen(text)
+    from_us = watch.at_us - round(LEADERS_WINDOW_S * 1e6)
+    recent = [at_us for at_us in watch.meta_elected_at_us if at_us >= from_us]
+    if len(recent) >= LEADERS_FEWEST:
+        text = f"{len(recent)} elections in {LEADERS_WINDOW_S / 60:.0f} min"
+        yield group, kinds.V_META_FLAPS, Seen(text, recent[0])
     for meta in metas:
         for member in meta.peers:
             known = watch.known.get(member.name)
@@ -179,13 +189,34 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
                 yield _server(member.name), kinds.V_META_AWAY, Seen(text)
 
 
+def _memory(watch: ServerWatch) -> Iterator[Condition]:
+    """Yield servers that use far more memory than the others of their cluster."""
+    used: dict[str, dict[str, int]] = {}
+    for name, one in watch.known.items():
+        cluster, size = one.seen.cluster, one.seen.memory_bytes
+        if cluster and size is not None and one.down_since_us is None:
+            used.setdefault(cluster, {})[name] = size
+    for sizes in used.values():
+        mean = sum(sizes.values()) / len(sizes)
+        for name, size in sizes.items():
+            if size > max(MEMORY_OUTLIER * mean, mean + MEMORY_OUTLIER_BYTES):
+                text = f"{bytes_text(size)}, the mean of the cluster is {bytes_text(round(mean))}"
+                yield _server(name), kinds.V_MEMORY_OUTLIER, Seen(text)
+
+
 def _versions(watch: ServerWatch) -> Iterator[Condition]:
     names: dict[str, list[str]] = {}
+    levels: dict[str, str] = {}
     for name, one in watch.known.items():
         if one.seen.version and one.down_since_us is None:
             names.setdefault(one.seen.version, []).append(name)
+            if one.seen.jetstream is not None and one.seen.jetstream.api_level:
+                levels[one.seen.version] = f" (API level {one.seen.jetstream.api_level})"
     if len(names) > 1:
-        text = "; ".join(f"{version}: {', '.join(who)}" for version, who in sorted(names.items()))
+        text = "; ".join(
+            f"{version}{levels.get(version, '')}: {', '.join(who)}"
+            for version, who in sorted(names.items())
+        )
         yield Entity(part="servers"), kinds.V_VERSIONS, Seen(text)
 
 

@@ -18,12 +18,13 @@ from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
 from natstui.model.findings.finding import RESOLVED_KEPT, of_key
 from natstui.model.findings.recorded import found
 from natstui.model.findings.thresholds import THRESHOLDS
+from natstui.model.live.snapshot import Peer, StoredReplica
 from natstui.model.live.state import State
 from natstui.model.records.findings import FindingTold
-from natstui.model.records.record import Configured
+from natstui.model.records.record import Configured, Record
 from tests.model.builders import snapshot
-from tests.model.findings.life import Life
-from tests.session.scenario import consumer
+from tests.model.findings.life import START_S, Life, at_us
+from tests.session.scenario import consumer, stream
 
 
 def test_codes_words_and_thresholds_of_the_catalogue_are_sound() -> None:
@@ -124,6 +125,57 @@ def test_judging_a_hundred_thousand_consumers_costs_little() -> None:
         print(f"1,000 polled, all wrong: {1000 * costs[0]:.0f} ms")
         assert costs[0] < 0.5
         part = judged(part)
+
+
+_STREAMS, _EACH = [f"S{number:04d}" for number in range(2_000)], 5
+_ALL_ROWS_S = 5
+"""Bulk replies bring all rows of so many so often; between them come lists of some."""
+_PEERS = tuple(Peer(name, True, False, 10**8, 0) for name in ("n2", "n3"))
+
+
+def busy(second: int, streams: list[str]) -> Record:
+    """Return a poll of streams with three replicas, of whose consumers four in five work."""
+    rows, consumers = [], []
+    for number, name in enumerate(streams):
+        last = 1_000 + second * (number % 7)
+        stored = {"first_seq": 1, "last_seq": last, "stored_msgs": last}
+        replicas = tuple(StoredReplica(peer.name, 1, last, last) for peer in _PEERS)
+        rows.append(
+            {"name": name, "created_at_us": 5, "consumers_count": _EACH, "peers": _PEERS,
+             "replicas": replicas, "last_at_us": at_us(second)} | stored
+        )  # fmt: skip
+        for each in range(_EACH):
+            floor = last - each
+            consumers.append(
+                {"stream": name, "name": f"c{each}", "created_at_us": 5, "peers": _PEERS,
+                 "pending_msgs": each, "ack_pending_msgs": each % 2,
+                 "waiting_pulls_count": int((second + each) % 3 > 0),
+                 "delivered_consumer_seq": last, "delivered_stream_seq": last,
+                 "ack_floor_consumer_seq": floor, "ack_floor_stream_seq": floor,
+                 "delivered_at_us": at_us(second), "acked_at_us": at_us(second)}
+            )  # fmt: skip
+    return snapshot(START_S + second, rows, consumers, consumers_complete=False,
+                    streams_complete=False)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_facts_and_causes_of_ten_thousand_consumers_cost_less_than_a_tenth_of_a_core() -> None:
+    configured = Configured(
+        at_us(0), tuple(stream(name, 5) for name in _STREAMS),
+        tuple(consumer(name, f"c{each}", 5) for name in _STREAMS for each in range(_EACH)),
+    )  # fmt: skip
+    state, shares = State().after(configured), []
+    for first in range(0, 4 * _ALL_ROWS_S, _ALL_ROWS_S):
+        spent_s = 0.0
+        for second in range(first, first + _ALL_ROWS_S):
+            state = state.after(busy(second, _STREAMS if second == first else _STREAMS[:100]))
+            spent_s += cost_s(state)
+            state = judged(state)
+        shares.append(spent_s / _ALL_ROWS_S)
+    print(f"of a core: {', '.join(f'{100 * share:.1f} %' for share in shares)}")
+    # The first rounds know no rates yet; on a busy machine caches are cold.
+    assert min(shares[1:]) < 0.1
+    assert state.findings.open() == []
 
 
 def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:

@@ -181,6 +181,7 @@ def analyse(
         "out": store.root,
         "tables_format": store.format,
         "sessions": names,
+        "headers": {source.session: source.header for source in sources},
         "read_sessions_count": read_count,
         **collected,
     }

@@ -9,6 +9,9 @@ from typing import Any
 
 from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.picture import PICTURE
+from natstui.analysis.report.axis import Axis
+from natstui.analysis.report.happenings import MOST_SHOWN
+from natstui.analysis.report.heading import heading
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import cell_text, heads, sections, shown
 from natstui.cli.sessions.analyze import report_lines
@@ -207,3 +210,44 @@ def test_a_report_begins_with_verdict_and_findings_and_leaves_out_what_was_not_t
         "ack_time_summary", "bench_throughput", "bench_latency_summary", "bench_account",
         "bench_knee", "change", "delay", "idle",
     }  # fmt: skip
+
+
+def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
+    made = drawn.result(lasted_s=3600)
+    (session,) = made["sessions"]
+    about = {
+        "cluster": "PROD", "account": "ORDERS", "server_name": "n1", "server_version": "2.12.1",
+        "natstui_version": "0.1.0", "interval_s": 1.0, "payloads": False,
+        "dropped": {"until_at_us": drawn.START_US, "reason": "the disk <b>was</b> full"},
+    }  # fmt: skip
+    made["headers"] = {session: about}
+    names = [column["name"] for column in made["tables"]["session"]["columns"]]
+    row = made["tables"]["session"]["rows"][0]
+    row[names.index("gaps_count")], row[names.index("not_judged")] = 0, None
+    made["tables"]["availability"]["rows"] = []
+    facts = dict(heading(made, session))
+    assert (facts["System"], facts["Server"]) == ("PROD, account ORDERS", "n1, 2.12.1")
+    assert facts["Recorded"].endswith("(1h00m), a poll every 1 s, by natstui 0.1.0")
+    assert facts["Gaps"] == "none"
+    assert facts["Not recorded"].startswith("payloads of messages, because nobody asked for them")
+    assert "deleted: the disk <b>was</b> full" in facts["Not recorded"]
+    document = page(made)
+    assert "deleted: the disk &lt;b&gt;was&lt;/b&gt; full" in document
+    assert document.index("PROD, account ORDERS") < document.index("Timeline of")
+    lines = report_lines(made, 120)
+    assert lines[lines.index(f"ABOUT {session}") + 2] == "Server:       n1, 2.12.1"
+
+
+def test_events_are_told_in_the_order_of_time() -> None:
+    document = page(drawn.result(lasted_s=3600))
+    part = document.split('aria-label="Events in the order of time"')[1].split("</table>")[0]
+    times = re.findall(r"<tr><td>([\d :-]+)<td>", part)
+    assert len(times) == MOST_SHOWN and times == sorted(times)
+    assert "later events are in the tables below" in document
+
+
+def test_a_day_below_a_chart_has_its_year_where_the_session_has_two() -> None:
+    new_year_us = 1_798_761_600_000_000
+    day_us = 86_400_000_000
+    assert ">01-01<" in Axis(new_year_us, new_year_us + 2 * day_us).ticks()
+    assert ">2027-01-01<" in Axis(new_year_us - day_us, new_year_us + 2 * day_us).ticks()

@@ -59,11 +59,14 @@ class Axis:
         step_s = next(fitting, days * 86_400)
         step_us = step_s * 1_000_000
         to = 19 if step_s < 60 else 16
+        # A day without its year is one of several, where a session goes on into another year.
+        years = {moment_text(at_us)[:4] for at_us in (self.first_us, self.last_us)}
+        day = 5 if len(years) == 1 else 0
 
         def written(at_us: int) -> str:
             """Return the time of a moment, at midnight the day that begins."""
             text = moment_text(at_us)
-            return text[5:10] if at_us % _DAY_US == 0 else text[11:to]
+            return text[day:10] if at_us % _DAY_US == 0 else text[11:to]
 
         first = -(-self.first_us // step_us) * step_us
         drawn = "".join(

@@ -54,6 +54,8 @@ document.querySelectorAll(".time").forEach((section) => {
   const charts = [...section.querySelectorAll(".chart")];
   const said = section.querySelector(".said");
   let from = 0, to = PLOT, at = null, begun = null;
+  const year = (us) => new Date(us / 1000).getUTCFullYear();
+  const day = year(first) === year(last) ? 5 : 0;
   const moment = (x) => new Date((first + x / PLOT * (last - first)) / 1000).toISOString();
   const ticks = (below) => {
     const a = first + from / PLOT * (last - first), long = (to - from) / PLOT * (last - first);
@@ -65,7 +67,7 @@ document.querySelectorAll(".time").forEach((section) => {
       text.setAttribute("x", (us - a) / long * 100 + "%");
       text.setAttribute("y", "1em");
       const when = new Date(us / 1000).toISOString();
-      text.textContent = us % 864e8 ? when.slice(11, step < 6e7 ? 19 : 16) : when.slice(5, 10);
+      text.textContent = us % 864e8 ? when.slice(11, step < 6e7 ? 19 : 16) : when.slice(day, 10);
       texts.push(text);
     }
     below.replaceChildren(...texts);

@@ -9,6 +9,8 @@ from typing import Any
 
 from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
 from natstui.analysis.report.axis import STEPS_S, ZONE, Axis, text
+from natstui.analysis.report.happenings import happenings
+from natstui.analysis.report.heading import heading_section
 from natstui.analysis.report.lines import chart
 from natstui.analysis.report.multiples import heat_map, load_charts, small_charts
 from natstui.analysis.report.sections import Shown, rows_of, sections
@@ -48,6 +50,7 @@ def page(result: dict[str, Any]) -> str:
         '<input id="filter" type="search" placeholder="Filter all tables" '
         f'aria-label="Filter all tables"><p class="zone">All times are {ZONE}.</p></header><main>',
         told(result),
+        heading_section(result, result["sessions"][:_SESSIONS_DRAWN]),
     ]
     parts += [_session(result, session) for session in result["sessions"][:_SESSIONS_DRAWN]]
     parts += [slopes(result), _knees(result)]
@@ -75,6 +78,7 @@ def _session(result: dict[str, Any], session: str) -> str:
         ("Load", load_charts(result, session, axis)),
         ("Repeated deliveries", heat_map(result, session, axis)),
         ("The worst consumers", small_charts(result, session, axis)),
+        ("Events in the order of time", happenings(result, session, axis)),
     ]
     drawn = "".join(
         (f"<h3>{title}</h3>" if title else "") + inside for title, inside in parts if inside

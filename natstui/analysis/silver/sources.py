@@ -6,8 +6,9 @@ import glob
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
@@ -19,6 +20,11 @@ from natstui.analysis.silver.schema import SCHEMA_VERSIONS
 from natstui.errors import AnalysisError
 
 _HEADER_LIMIT = 10_000
+SHOWN_OF_HEADER = (
+    "cluster", "target", "account", "server_name", "server_version", "natstui_version",
+    "interval_s", "payloads", "redacted", "dropped",
+)  # fmt: skip
+"""Fields of session.json that a report shows."""
 _HERE = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
 
 
@@ -32,6 +38,8 @@ class Source:
     """URL, glob characters escaped."""
     server: str
     """The cluster that was recorded, or the server without one; empty when it is not known."""
+    header: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What its session.json says of the recording: `SHOWN_OF_HEADER`, as far as it does."""
 
     @property
     def path(self) -> Path | None:
@@ -101,4 +109,6 @@ def _source(folder: str, header_text: str) -> Source:
             f"session {session} has schema version {version}; this natstui reads {known}"
         )
     server = header.get("cluster") or header.get("server_name")
-    return Source(session, glob_escaped(folder), server if isinstance(server, str) else "")
+    shown = {name: header[name] for name in SHOWN_OF_HEADER if header.get(name) is not None}
+    known = server if isinstance(server, str) else ""
+    return Source(session, glob_escaped(folder), known, shown)

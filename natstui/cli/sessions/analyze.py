@@ -12,6 +12,7 @@ import click
 
 from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
 from natstui.analysis.launch import AnalysisRequest, run_job
+from natstui.analysis.report.heading import heading
 from natstui.analysis.report.sections import (
     Shown,
     damaged_sessions,
@@ -45,6 +46,7 @@ def report_lines(result: dict[str, Any], width_cells: int | None) -> list[str]:
         else:
             lines += _table(one, width_cells) if one.rows else [one.section.empty]
         if number == 0:
+            lines += _about(result)
             lines += _charts(result, min(width_cells or 100, _WIDEST_CELLS))
     return [*lines, "", f"Tables: {clean_line(result['out'])}/gold (DICTIONARY.md explains them)"]
 
@@ -77,6 +79,17 @@ def _table(one: Shown, width_cells: int | None) -> list[str]:
     left = len(one.rows) - ROWS_SHOWN
     if left > 0 or one.cut:
         lines.append(f"… {'at least ' if one.cut else ''}{max(left, 1)} more in the tables")
+    return lines
+
+
+def _about(result: dict[str, Any]) -> list[str]:
+    """Return what is known of each session that is drawn: system, time, what is missing."""
+    lines: list[str] = []
+    for session in result["sessions"][:_SESSIONS_DRAWN]:
+        facts = heading(result, session)
+        if facts:
+            lines += ["", f"ABOUT {clean_line(session)}"]
+            lines += [f"{name + ':':<14}{words}" for name, words in facts]
     return lines
 
 

@@ -242,6 +242,35 @@ async def test_a_work_queue_tells_itself_what_was_given_up(
         assert [payload for _, payload, _ in got] == [b"%d" % number for number in range(11, 31)]
 
 
+@pytest.mark.parametrize(
+    ("max_deliver", "copied_msgs", "why"),
+    [
+        (1, 5, "without 3 sequences that C cannot have given up: it was delivered up to 10"),
+        (-1, 0, "without 8 sequences that C cannot have given up: it has no max deliver"),
+    ],
+)
+async def test_a_forged_announcement_does_not_choose_what_is_sent(
+    shell: Shell, nats_server: Broker, max_deliver: int, copied_msgs: int, why: str
+) -> None:
+    subject = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.C"
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 20)
+        await js.add_stream(name="ADVISORIES", subjects=[subject])
+        await js.add_stream(name="AGAIN", subjects=["again"])
+        await js.add_consumer(
+            "S", durable_name="C", ack_policy="explicit", max_deliver=max_deliver
+        )
+        await (await js.pull_subscribe_bind("C", stream="S")).fetch(10, timeout=5)
+        for seq in (*range(1, 6), 0, 11, 2**40):
+            said = {"stream": "S", "consumer": "C", "stream_seq": seq, "timestamp": ""}
+            await js.publish(subject, json.dumps(said).encode())
+        words = ("S", "--given-up", "C", "--to-subject", "again", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert why in done.stderr
+        assert (await js.stream_info("AGAIN")).state.messages == copied_msgs
+
+
 async def test_what_was_given_up_is_not_guessed(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         await gave_up(nc, 2, acked=1)

@@ -44,7 +44,8 @@ async def given_up(
     """Return sequences in order, and where they were found.
 
     `recorded` is what recordings know: when, and which sequence; `heard` is the same of what was
-    announced since somebody looks on. Raises NotFound when nothing tells which they are.
+    announced since somebody looks on. Announcements that the consumer contradicts are left out.
+    Raises NotFound when nothing tells which they are.
     """
     stream, name = info["config"]["name"], consumer["name"]
     made_us = time_us(consumer["created"])
@@ -58,6 +59,12 @@ async def given_up(
         some = await _announced(client, keeper, stream, name, made_us)
         told.append(f"{len(some):,} in advisories that {keeper} stores")
         found |= some
+    # Whoever may publish to its subject can forge an announcement: the consumer is believed.
+    possible = {seq for seq in found if _may_be_given_up(consumer, seq)}
+    if len(possible) < len(found):
+        left_out = counted(f"{len(found) - len(possible):,}", "sequence")
+        told.append(f"without {left_out} that {name} cannot have given up{_why_not(consumer)}")
+        found = possible
     if _removes_acknowledged(info):
         some = await _left_behind(client, stream, consumer)
         told.append(f"{len(some):,} that {stream} still has, where acknowledged ones are removed")
@@ -69,6 +76,18 @@ async def given_up(
             f"{_subject(client, stream, name)}{_bounds(consumer)}"
         )
     return tuple(sorted(found)), f"{counted(f'{len(found):,}', 'sequence')}: {', '.join(told)}"
+
+
+def _may_be_given_up(consumer: dict[str, Any], seq: int) -> bool:
+    """Tell whether a consumer can have given up a message: it was delivered, and had a limit."""
+    limited = int(consumer["config"].get("max_deliver") or 0) > 0
+    return limited and 0 < seq <= int(consumer["delivered"]["stream_seq"])
+
+
+def _why_not(consumer: dict[str, Any]) -> str:
+    if int(consumer["config"].get("max_deliver") or 0) > 0:
+        return f": it was delivered up to {consumer['delivered']['stream_seq']:,}"
+    return ": it has no max deliver"
 
 
 def _subject(client: Client, stream: str, name: str) -> str:

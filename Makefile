@@ -4,7 +4,7 @@ PYTEST_FLAGS ?=
 PYTEST = $(PYTHON) -m pytest -q --dist loadgroup
 
 .PHONY: check quick format lint types contracts test quick-test lowest servers faults soak fuzz \
-	stable coverage bench
+	stable coverage bench docs
 
 check: lint types contracts test
 
@@ -70,6 +70,11 @@ coverage:
 	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz -m 'not faults'
 	$(PYTHON) -m coverage combine -q
 	$(PYTHON) -m coverage report --skip-covered --sort=cover
+
+# The generated pages of docs/, and all of them as a site in docs/.site.
+docs:
+	$(PYTHON) .ci/docs.py
+	$(PYTHON) -m zensical build --strict -f docs/zensical.toml
 
 bench:
 	$(PYTHON) -m benchmarks

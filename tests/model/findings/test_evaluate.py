@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from natstui.config.settings import Alert
-from natstui.model.findings.catalogue.document import catalogue_text, documented
 from natstui.model.findings.catalogue.every import KINDS, RETIRED
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
@@ -35,10 +34,6 @@ def test_codes_words_and_thresholds_of_the_catalogue_are_sound() -> None:
     assert used <= THRESHOLDS.keys()
     for code, kind in KINDS.items():
         assert code == kind.code and kind.sentence and kind.check and kind.act
-
-
-def test_the_catalogue_is_documented_as_it_is() -> None:
-    assert documented().read_text(encoding="utf-8") == catalogue_text()
 
 
 def test_every_rule_is_of_a_kind_of_the_catalogue() -> None:

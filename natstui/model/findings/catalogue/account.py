@@ -84,7 +84,7 @@ M_DENIED = Kind(
     "NT-M21", "monitoring", "warning", "not permitted",
     "the user may not read what natstui asks for, so findings may be missing",
     "which subject is denied",
-    "let the user publish or subscribe to it; the README lists what natstui needs",
+    "let the user publish or subscribe to it; docs/permissions.md lists what natstui needs",
 )  # fmt: skip
 M_UNAVAILABLE = Kind(
     "NT-M22", "monitoring", "warning", "cannot read",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.thresholds import THRESHOLDS
@@ -11,16 +10,11 @@ from natstui.model.findings.thresholds import THRESHOLDS
 _INTRODUCTION = """\
 # What natstui finds
 
-Generated from the catalogue; a test holds this file to it. A finding is told when its condition
+Generated from the catalogue. A finding is told when its condition
 has held for the time under "after", and over when it is absent for that under "until". Those that
 are only worth knowing (info) do not change a status. "Like" is the check of another tool that it
 corresponds to.
 """
-
-
-def documented() -> Path:
-    """Return where the catalogue lies in the repository."""
-    return Path(__file__).with_name("FINDINGS.md")
 
 
 def catalogue_text() -> str:

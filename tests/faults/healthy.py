@@ -283,8 +283,8 @@ class Quarter:
 
     began_s: float = 0.0
     polls: list[Poll] = field(default_factory=list)
-    restart_s: tuple[float, float] | None = None
-    """From when to when a node was restarted."""
+    restarts_s: list[tuple[float, float]] = field(default_factory=list)
+    """From when to when each node was restarted."""
 
     def false_findings(self) -> list[FalseFinding]:
         """Return what was said above info, except what the restart causes while it may."""
@@ -299,15 +299,15 @@ class Quarter:
         return [FalseFinding(seen, at[0], at[-1]) for seen, at in found.items()]
 
     def _is_restart(self, at_s: float) -> bool:
-        if self.restart_s is None:
-            return False
-        return self.restart_s[0] <= at_s <= self.restart_s[1] + AFTER_RESTART_S
+        return any(
+            began_s <= at_s <= ended_s + AFTER_RESTART_S for began_s, ended_s in self.restarts_s
+        )
 
 
 async def run_healthy(
     folder: Path, lasts_s: float, say: Callable[[str], None], *, restarts: bool = True
 ) -> Quarter:
-    """Let the workloads run while natstui watches; restart a node in the middle."""
+    """Let the workloads run while natstui watches; restart one node after the other meanwhile."""
     stage = ClusterStage("healthy", (), folder)
     quarter = Quarter()
     try:
@@ -319,15 +319,16 @@ async def run_healthy(
         await observer.start()
         quarter.polls, quarter.began_s = stage.systems[0].polls, time.monotonic()
         try:
-            await asyncio.sleep(lasts_s / 2)
-            if restarts:
+            nodes = [node.name for node in stage.cluster.nodes] if restarts else []
+            for name in nodes:
+                await asyncio.sleep(lasts_s / (len(nodes) + 1))
                 began_s = time.monotonic() - quarter.began_s
-                say("healthy: restarting n3")
-                await stage.stop("n3")
-                await stage.start("n3")
+                say(f"healthy: restarting {name}")
+                await stage.stop(name)
+                await stage.start(name)
                 await _until_current(stage)
-                quarter.restart_s = began_s, time.monotonic() - quarter.began_s
-            await asyncio.sleep(lasts_s / 2)
+                quarter.restarts_s.append((began_s, time.monotonic() - quarter.began_s))
+            await asyncio.sleep(lasts_s / (len(nodes) + 1))
         finally:
             await observer.stop()
     finally:
@@ -352,7 +353,8 @@ def report_of(quarter: Quarter) -> str:
     ]
     critical = sum(1 for each in false if each.seen.severity == "critical")
     lines.append(f"{len(false)} false findings, {critical} of them critical")
-    if quarter.restart_s:
-        began_s, ended_s = quarter.restart_s
-        lines.append(f"a node was restarted from {began_s:.0f} to {ended_s:.0f} s")
+    lines += [
+        f"a node was restarted from {began_s:.0f} to {ended_s:.0f} s"
+        for began_s, ended_s in quarter.restarts_s
+    ]
     return "\n".join(lines)

@@ -113,9 +113,9 @@ def test_that_natstui_is_not_connected_is_no_other_cause_of_a_server() -> None:
 
 def test_what_a_restart_causes_may_be_said_until_ten_seconds_after_it() -> None:
     polls = [Poll(float(at_s), (SLOW,) if 30 <= at_s <= 48 else ()) for at_s in range(100)]
-    quarter = Quarter(began_s=0.0, polls=polls, restart_s=(30.0, 40.0))
+    quarter = Quarter(began_s=0.0, polls=polls, restarts_s=[(30.0, 40.0)])
     assert quarter.false_findings() == []
-    later = replace(quarter, restart_s=(30.0, 40.0 - AFTER_RESTART_S))
+    later = replace(quarter, restarts_s=[(30.0, 40.0 - AFTER_RESTART_S)])
     assert [each.seen for each in later.false_findings()] == [SLOW]
 
 

@@ -14,6 +14,8 @@ from natstui.values import dataclass
 SLOW_KEPT_US = 300_000_000
 """For so long a rise of slow consumers is remembered."""
 _RESTARTS_KEPT = 16
+_OUTAGE_US = 60_000_000
+"""So long before and after a server comes back, elections are expected."""
 _FORGOTTEN_US = 24 * 3600 * 1_000_000
 """A server that is down for so long was taken away."""
 
@@ -82,6 +84,14 @@ class ServerWatch:
             known = dict(self.known)
         leaving = tuple(name for name in read.leaving if name in known)
         return ServerWatch(servers, at_us, known, leaving, read.meta_elected_at_us)
+
+    def explains_election(self, at_us: int) -> bool:
+        """Tell whether a server stopped or came back about then: others lead in its place."""
+        return any(
+            (one.down_since_us is not None and abs(at_us - one.down_since_us) < _OUTAGE_US)
+            or any(abs(at_us - back_us) < _OUTAGE_US for back_us in one.restarted_at_us)
+            for one in self.known.values()
+        )  # fmt: skip
 
     @property
     def down(self) -> tuple[KnownServer, ...]:

@@ -10,7 +10,7 @@ from natstui.model.clients.watch import ClientCount, ClientsRead, clients_read
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.snapshot import Peer
 from natstui.model.live.state import State
-from natstui.model.records.record import Record, Restored, Unavailable
+from natstui.model.records.record import Advisory, Record, Restored, Unavailable
 from natstui.model.servers.server import (
     JetStreamHere,
     Meta,
@@ -179,6 +179,30 @@ def test_a_meta_group_whose_leader_changes_again_and_again_is_told() -> None:
     assert found(state) == {"NT-V36 meta group": "3 elections in 5 min"}
     later = replace(read(310, *_ALL), meta_elected_at_us=elected)
     assert found(judged_after(judged_after(state, later), at(310))) == {}
+
+
+def _elected(second: float) -> Record:
+    return Advisory(EPOCH_US + round(second * 1e6), "stream_leader_elected", "S", None, "", "{}")
+
+
+def test_elections_of_a_rolling_restart_are_no_flapping() -> None:
+    stream = {"name": "S", "created_at_us": 1, "leader": "n1"}
+    elections = [_elected(second) for second in (20, 60, 100)]
+    ids = [("ID-n1", "ID-n2", "ID-n3")]
+    for name in (1, 2, 3):
+        # One after the other comes back with another id, some seconds after it was stopped.
+        ids.append(tuple(f"{one}b" if at < name else one for at, one in enumerate(ids[0])))
+    readings = [
+        read(second, *(seen(f"n{at}", server_id=one) for at, one in enumerate(now, 1)))
+        for second, now in zip((1, 30, 70, 110), ids, strict=True)
+    ]
+    meta = tuple(EPOCH_US + second * 1_000_000 for second in (20, 60, 100))
+    readings = [replace(one, meta_elected_at_us=meta) for one in readings]
+    state = after(snapshot(0, [stream], []), *readings, *elections, snapshot(111, [stream], []))
+    assert "NT-S29 S" not in found(state) and "NT-V36 meta group" not in found(state)
+    calm = [replace(readings[0], at_us=one.at_us) for one in readings]
+    state = after(snapshot(0, [stream], []), *calm, *elections, snapshot(111, [stream], []))
+    assert {"NT-S29 S", "NT-V36 meta group"} <= found(state).keys()
 
 
 def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> None:

@@ -107,7 +107,11 @@ def leader_changes(f: Facts | StreamFacts, known: bool) -> Found:
     if f.trouble is None:
         return None
     from_us = f.at_us - round(LEADERS_WINDOW_S * 1e6)
-    recent = [at_us for at_us in f.trouble.elected_at_us if at_us >= from_us]
+    recent = [
+        at_us
+        for at_us in f.trouble.elected_at_us
+        if at_us >= from_us and not f.state.servers.explains_election(at_us)
+    ]
     if len(recent) < LEADERS_FEWEST:
         return None
     return Seen(f"{len(recent)} elections in {LEADERS_WINDOW_S / 60:.0f} min", recent[0])

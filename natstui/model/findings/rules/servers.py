@@ -176,7 +176,11 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
             text += f", of which {one.quorum_count} must be there"
         yield group, kinds.V_NO_META, Seen(text)
     from_us = watch.at_us - round(LEADERS_WINDOW_S * 1e6)
-    recent = [at_us for at_us in watch.meta_elected_at_us if at_us >= from_us]
+    recent = [
+        at_us
+        for at_us in watch.meta_elected_at_us
+        if at_us >= from_us and not watch.explains_election(at_us)
+    ]
     if len(recent) >= LEADERS_FEWEST:
         text = f"{len(recent)} elections in {LEADERS_WINDOW_S / 60:.0f} min"
         yield group, kinds.V_META_FLAPS, Seen(text, recent[0])

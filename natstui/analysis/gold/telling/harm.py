@@ -91,7 +91,8 @@ _HARM_OF: dict[str, str] = {
             streams.S_SOURCE_ERROR, streams.S_UNSERVED,
         ),
         "soon": (
-            consumers.EXPIRING, streams.S_NEAR, streams.S_CONSUMER_LIMIT,
+            consumers.EXPIRING, streams.S_NEAR, streams.S_CONSUMER_LIMIT, streams.S_DIFFER,
+            streams.S_MOVE_HANGS,
             account.A_STORAGE_NEAR, account.A_MEMORY_NEAR,
             account.A_STREAMS_NEAR, account.A_CONSUMERS_NEAR,
         ),

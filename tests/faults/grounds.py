@@ -104,6 +104,8 @@ class Stage:
             "user": user, "password": user, "max_reconnect_attempts": -1,
             "reconnect_time_wait": 0.2, "connect_timeout": 5, "pending_size": 64 * 2**20,
             "error_cb": _ignore, "ping_interval": 5,
+            # Of a cluster the first node stays, wherever it can.
+            "dont_randomize": True,
         } | options  # fmt: skip
         if "user" in options and "password" not in options:
             settings["password"] = options["user"]

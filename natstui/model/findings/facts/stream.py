@@ -241,6 +241,8 @@ class StreamFacts:
         """Consumers that are not durable and that no client uses any more."""
         columns, keys = self.state.consumers.columns, self.state.consumers.roster.keys
         known, count = self.state.consumer_configurations, 0
+        if self.name not in self.state.findings.seat.with_ephemerals:
+            return 0
         for row in self.consumer_rows:
             config = known.get((self.name, columns.name[row]))
             if config is None or config.durable:

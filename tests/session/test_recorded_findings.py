@@ -25,7 +25,9 @@ from natstui.session.read.seek import lines_until
 from natstui.session.write.clock import Clock
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
-from tests.model.findings.life import Life, at_us
+from tests.model.builders import snapshot
+from tests.model.findings.life import START_S, Life, at_us
+from tests.model.findings.test_servers import read, seen
 from tests.session.making import made, wait_until
 
 pytestmark = pytest.mark.xdist_group("recorded findings")
@@ -116,6 +118,17 @@ def test_the_recorder_writes_what_was_raised_and_what_is_over(lived: Kept, folde
     poison = [one for one in found if one.code == "NT-C05"]
     assert poison[0].sequences == (77,) and poison[0].stream == "S" and poison[0].consumer == "C"
     assert (poison[0].numbers or {})["deliveries_count"] >= 5
+
+
+def test_what_is_found_of_servers_is_written_though_they_are_not(tmp_path: Path) -> None:
+    servers = [seen(name) for name in ("n1", "n2", "n3")]
+    records: list[Record] = [snapshot(START_S)]
+    for second, there in enumerate((3, 3, 2, 2, 3), 1):
+        # A poll says which moment it is.
+        records += [read(START_S + second, *servers[:there]), snapshot(START_S + second + 0.5)]
+    found = told(record(tmp_path, records))
+    assert {(one.code, one.part) for one in found} == {("NT-V01", "server n3")}
+    assert [one.until_at_us is None for one in found] == [True, False]
 
 
 def test_what_a_finding_tells_is_written_again_now_and_then_only(folder: Path) -> None:

@@ -126,6 +126,9 @@ SILENT_UPSTREAM_S = _threshold(
     15.0, "silent source", "s",
     "a mirror's origin or a source that was not heard of for this long; a living one answers in 1",
 )  # fmt: skip
+SETTLING_UPSTREAM_S = _threshold(
+    60.0, "silent source, restart", "s", "the same, while a server has just come back"
+)
 UPSTREAM_LAG_MSGS = int(
     _threshold(1000, "source lag", "msgs", "a mirror or source further behind than this")
 )

@@ -14,6 +14,7 @@ from natstui.values import dataclass
 SLOW_KEPT_US = 300_000_000
 """For so long a rise of slow consumers is remembered."""
 _RESTARTS_KEPT = 16
+_SETTLED_US = 45_000_000
 _OUTAGE_US = 60_000_000
 """So long before and after a server comes back, elections are expected."""
 _FORGOTTEN_US = 24 * 3600 * 1_000_000
@@ -92,6 +93,14 @@ class ServerWatch:
             or any(abs(at_us - back_us) < _OUTAGE_US for back_us in one.restarted_at_us)
             for one in self.known.values()
         )  # fmt: skip
+
+    def is_settling(self, at_us: int) -> bool:
+        """Tell whether a server has just come back: mirrors and sources connect again by turns."""
+        return any(
+            0 <= at_us - back_us < _SETTLED_US
+            for one in self.known.values()
+            for back_us in one.restarted_at_us
+        )
 
     @property
     def down(self) -> tuple[KnownServer, ...]:

@@ -14,10 +14,12 @@ from functools import reduce
 from pathlib import Path
 
 from natstui.errors import SessionError
+from natstui.model.clients.watch import ClientsRead
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import EngineStarted, LinkChanged, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
+from natstui.model.servers.watch import ServersRead
 from natstui.session.files.entry import Splitter
 from natstui.session.files.info import info_after
 from natstui.session.files.keyframe import Keyframe, KeyframeMaker
@@ -256,6 +258,9 @@ class Recorder:
         """Turn a record into lines to be written."""
         kept = recordable(record, payloads=self._settings.payloads)
         if kept is None:
+            if isinstance(record, ServersRead | ClientsRead):
+                # They are not written, and what is found of them is.
+                self._judge.add(record)
             return
         self._judge.add(kept)
         self._line(kept)

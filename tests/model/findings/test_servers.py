@@ -8,7 +8,7 @@ from typing import Any
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.watch import ClientCount, ClientsRead, clients_read
 from natstui.model.findings.evaluate import judged_after
-from natstui.model.live.snapshot import Peer
+from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Record, Restored, Unavailable
 from natstui.model.servers.server import (
@@ -203,6 +203,20 @@ def test_elections_of_a_rolling_restart_are_no_flapping() -> None:
     calm = [replace(readings[0], at_us=one.at_us) for one in readings]
     state = after(snapshot(0, [stream], []), *calm, *elections, snapshot(111, [stream], []))
     assert {"NT-S29 S", "NT-V36 meta group"} <= found(state).keys()
+
+
+def test_a_mirror_that_connects_again_after_a_restart_is_not_silent() -> None:
+    def words(active_s: int, *readings: ServersRead) -> set[str]:
+        upstream = Upstream("O", 0, active_s * 10**9, None, True)
+        stream = {"name": "M", "created_at_us": 1, "leader": "n1", "upstreams": (upstream,)}
+        return {one[:6] for one in found(after(*readings, snapshot(40, [stream], [])))}
+
+    again = read(30, *_ALL[:2], seen("n3", server_id="ID-n3b"))
+    assert words(20, read(1, *_ALL), again) == set()
+    assert words(61, read(1, *_ALL), again) == {"NT-S06"}
+    assert words(20, read(1, *_ALL), read(30, *_ALL)) == {"NT-S06"}
+    # One that stays down is none that comes back.
+    assert words(20, read(1, *_ALL), read(30, *_ALL[:2])) == {"NT-S06", "NT-V01"}
 
 
 def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> None:

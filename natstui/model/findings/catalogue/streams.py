@@ -41,7 +41,8 @@ S_SILENT = Kind(
     "it has had no contact with its origin for long; its lag may still say 0",
     "whether the servers of the origin run, and whether they can be reached",
     "start the servers of the origin, or `e` and remove the source",
-    "Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0, ("silent source",),
+    "Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0,
+    ("silent source", "silent source, restart"),
 )  # fmt: skip
 S_SOURCE_ERROR = Kind(
     "NT-S07", "stream", "critical", "source error", "its origin replies with an error",

@@ -27,6 +27,7 @@ from natstui.model.findings.thresholds import (
     PEER_LAG_MSGS,
     PILE_UP_FEWEST,
     PILE_UP_S,
+    SETTLING_UPSTREAM_S,
     SILENT_UPSTREAM_S,
     STOPPED_GAPS,
     SUBJECTS_MOST,
@@ -298,6 +299,8 @@ def origin_silent(f: Facts, known: bool) -> Found:
     if not silent:
         return None
     worst = max(silent, key=lambda one: one.active_ns or 0)
+    if f.state.servers.is_settling(f.at_us) and (worst.active_ns or 0) < SETTLING_UPSTREAM_S * 1e9:
+        return None
     if worst.active_ns is None:
         return Seen(f"there was never contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
     text = f"no contact with {worst.name} for {duration_text(worst.active_ns / 1e9)}"

@@ -34,7 +34,7 @@ _FOR_SPARK = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run; return the exit code."""
-    words = _parser().parse_args(arguments)
+    words = parser().parse_args(arguments)
     if words.remote == FROM_ENVIRONMENT:
         # Taken out: nothing that this process starts needs it.
         words.remote = os.environ.pop(REMOTE_VARIABLE, None)
@@ -64,9 +64,10 @@ def _result(words: argparse.Namespace, scratch: Path, log: Path, send: Send) -> 
     return run(words, sessions, state, scratch, log, send)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
-    add = parser.add_argument
+def parser() -> argparse.ArgumentParser:
+    """Return the options of the program."""
+    options = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
+    add = options.add_argument
     add("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
     add("--out", required=True, help="folder or URL of the tables")
     add("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
     add("--pipe", action="store_true", help="write lines of JSON")
     add("--log", help="file for what Spark prints")
-    return parser
+    return options
 
 
 if __name__ == "__main__":

@@ -142,6 +142,7 @@ def two_sessions(folder: Path) -> str:
     return f"{folder}/*"
 
 
+@pytest.mark.faults
 def test_the_consumers_that_became_slower_are_named_and_no_others(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:

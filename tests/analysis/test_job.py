@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +21,21 @@ import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
+from natstui.analysis.folders import check_sessions
+from natstui.analysis.job import main, parser
+from natstui.analysis.known import known_result, state_of
+from natstui.analysis.launch import AnalysisRequest, command
+from natstui.cli.sessions.analyze import analyze, report_lines
+from natstui.errors import NatstuiError
 from tests.analysis.damaged import NAME, rewritten, small
 from tests.analysis.jobs import ENVIRONMENT, begun, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions, largest_file
 from tests.analysis.test_recorded import table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("analysis job")]
+
+BAD = "records-000002.jsonl.gz"
+"""The segment of the session with a line that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class TwoRuns:
     @cached_property
     def result(self) -> dict[str, Any]:
         """What the command printed."""
-        assert self.command.returncode == 0, self.command.stderr
+        assert self.command.returncode == 6, self.command.stderr
         found: dict[str, Any] = json.loads(self.command.stdout)
         return found
 
@@ -50,6 +61,7 @@ class TwoRuns:
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     folder = tmp_path_factory.mktemp("two_runs")
     session, out, page = small(folder, ticks=90), folder / "out", folder / "page.html"
+    rewritten(session / BAD, b'"stored_msgs":', b'"messages":', once=True)
     # What a run left that was killed in the middle of putting its tables in place.
     (out / "gold.0123abcd").mkdir(parents=True)
     (out / "silver.backup").mkdir()
@@ -129,19 +141,37 @@ def test_while_nothing_has_changed_the_result_is_told_again_without_spark(
     two_runs: TwoRuns,
 ) -> None:
     nowhere = {**ENVIRONMENT, "JAVA_HOME": str(two_runs.out)}
-    words = ("analyze", str(two_runs.session), "--out", str(two_runs.out), "--json")
-    again = natstui(*words, env=nowhere)
-    assert again.returncode == 0, again.stderr
+    again = natstui(
+        "analyze", str(two_runs.session), "--out", str(two_runs.out), "--json", env=nowhere
+    )
+    assert again.returncode == 6, again.stderr
+    assert "reading" not in again.stderr
     assert json.loads(again.stdout) == {**two_runs.result, "read_sessions_count": 0}
-    for change in (("--bucket", "3"), ("--rows", "7"), ("--baseline", NAME)):
-        assert "JAVA_HOME" in natstui(*words, *change, env=nowhere).stderr, change
+
+
+def test_any_change_of_options_tables_or_recording_makes_the_result_unknown(
+    two_runs: TwoRuns,
+) -> None:
+    session, out = str(two_runs.session), str(two_runs.out)
+
+    def known(**changed: Any) -> dict[str, Any] | None:
+        words = command(AnalysisRequest((session,), out, **changed))
+        options = parser().parse_args(words[words.index(session) :])
+        state = state_of(options, check_sessions(options.sessions))
+        assert state is not None
+        return known_result(out, state)
+
+    result = {name: value for name, value in two_runs.result.items() if name != "kind"}
+    assert known(master="local[1]") == {**result, "read_sessions_count": 0}
+    for change in ({"bucket_s": 3}, {"rows_count": 7}, {"baseline": (NAME,)}):
+        assert known(**change) is None, change
     marks = two_runs.out / "gold" / "consumer_rate" / "_SUCCESS"
     marks.rename(two_runs.out / "aside")
-    assert "JAVA_HOME" in natstui(*words, env=nowhere).stderr
+    assert known() is None
     (two_runs.out / "aside").rename(marks)
-    segment = next(two_runs.session.glob("records-*"))
-    os.utime(segment)
-    assert "JAVA_HOME" in natstui(*words, env=nowhere).stderr
+    assert known() is not None
+    os.utime(next(two_runs.session.glob("records-*")))
+    assert known() is None
 
 
 def test_closing_stdin_cancels_and_leaves_nothing_half_written(
@@ -187,32 +217,31 @@ def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: P
 
 
 def test_bad_lines_are_left_out_and_told_and_the_command_ends_as_for_any_damaged_session(
-    sessions: Path, tmp_path: Path
+    two_runs: TwoRuns,
 ) -> None:
-    folder, out = small(sessions), tmp_path / "out"
-    rewritten(folder / "records-000005.jsonl", b'"stored_msgs":', b'"messages":', once=True)
-    words = ("analyze", str(folder), "--out", str(out), "--master", "local[2]")
-    ran = natstui(*words)
-    assert ran.returncode == 6
-    sentence = f"natstui: {NAME} is damaged: only what can be read of it was analysed"
-    assert ran.stderr.splitlines()[-1] == sentence
-    assert "1 line could not be read and is left out" in ran.stdout
-    assert "records-000005.jsonl: 1 line" in ran.stdout
-    assert "natstui: reading again, because some lines cannot be read" in ran.stderr
-    assert left_behind(out) == []
-    again = natstui(*words, "--json")
-    assert again.returncode == 6
-    result = json.loads(again.stdout)
-    assert result["read_sessions_count"] == 0
-    assert "reading" not in again.stderr
-    texts = [text for row in result["tables"]["verdict"]["rows"] for text in row]
-    assert "1 line could not be read and is left out" in texts
+    errors = two_runs.command.stderr
+    sentence = f"{NAME} is damaged: only what can be read of it was analysed"
+    assert json.loads(errors.splitlines()[-1]) == {"error": sentence, "code": 6}
+    assert "natstui: reading again, because some lines cannot be read" in errors
+    printed = "\n".join(report_lines(two_runs.result, 140))
+    assert "1 line could not be read and is left out" in printed
+    assert f"{BAD}: 1 line" in printed
 
 
-def refused(
+def refused(*words: str) -> str:
+    """Return the sentence of an analysis that cannot begin; Spark is not started for it."""
+    printed, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(errors):
+        assert main([*words]) == 7, errors.getvalue()
+    assert printed.getvalue() == ""
+    (line,) = errors.getvalue().splitlines()
+    return line
+
+
+def refused_command(
     *words: str, env: dict[str, str] | None = None, first: Callable[[], None] | None = None
 ) -> str:
-    """Return the sentence a wrong command ends with; Spark is never started for it."""
+    """Return the sentence that the command ends with; Spark is never started for it."""
     ran = natstui("analyze", *words, env=env, first=first)
     assert ran.returncode == 7, ran.stderr
     assert ran.stdout == ""
@@ -243,16 +272,24 @@ def test_what_is_no_session_is_said_at_once(sessions: Path, tmp_path: Path) -> N
     assert "is empty: it has no records" in refused(str(folder), *out)
 
 
+def refused_by_command(*words: str, exit_code: int = 7) -> str:
+    """Return the sentence of `natstui analyze`, run in this process."""
+    with pytest.raises(NatstuiError) as refusal:
+        analyze.main([*words], standalone_mode=False)
+    assert refusal.value.exit_code == exit_code
+    return str(refusal.value)
+
+
 @pytest.mark.parametrize("word", ["last", NAME, NAME[:8]])
-def test_a_session_of_the_library_is_found_by_any_of_its_names(sessions: Path, word: str) -> None:
+def test_a_session_of_the_library_is_found_by_any_of_its_names(
+    sessions: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
     folder = small(sessions)
     for path in folder.glob("records-*"):
         path.unlink()
-    env = {**ENVIRONMENT, "NATSTUI_SESSION_FOLDER": str(sessions)}
-    assert f"the session {folder} is empty" in refused(word, env=env)
-    unknown = natstui("analyze", "elsewhen", env=env)
-    assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert "no session 'elsewhen'" in unknown.stderr
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(sessions))
+    assert f"the session {folder} is empty" in refused_by_command(word)
+    assert "no session 'elsewhen'" in refused_by_command("elsewhen", exit_code=2)
 
 
 def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path: Path) -> None:
@@ -261,9 +298,9 @@ def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path
     file.write_text("")
     assert "cannot write the tables" in refused(str(folder), "--out", str(file / "out"))
     page = ("--html", str(tmp_path / "no" / "page.html"))
-    assert "its folder does not exist" in refused(str(folder), *page)
+    assert "its folder does not exist" in refused_by_command(str(folder), *page)
     kept = file.read_bytes()
-    assert "cells of yours" in refused(str(folder), "--notebook", str(file))
+    assert "cells of yours" in refused_by_command(str(folder), "--notebook", str(file))
     assert file.read_bytes() == kept
 
 
@@ -293,10 +330,10 @@ def test_a_permission_that_is_missing_is_said_at_once(sessions: Path, tmp_path: 
     segment = folder / "records-000002.jsonl.gz"
     segment.chmod(0)
     words = (str(folder), "--out", str(out))
-    assert "no permission to read" in refused(*words, first=bound_by_permissions)
+    assert "no permission to read" in refused_command(*words, first=bound_by_permissions)
     segment.chmod(0o600)
     out.mkdir(mode=0o500)
-    assert "cannot write the tables to" in refused(*words, first=bound_by_permissions)
+    assert "cannot write the tables to" in refused_command(*words, first=bound_by_permissions)
     out.chmod(0o700)
 
 
@@ -315,6 +352,7 @@ def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
     assert not (out / "gold").exists()
 
 
+@pytest.mark.faults
 def test_with_the_java_of_the_package_alone_the_answers_are_the_same(
     two_runs: TwoRuns, tmp_path: Path
 ) -> None:
@@ -335,5 +373,5 @@ def test_with_the_java_of_the_package_alone_the_answers_are_the_same(
 
 def test_a_java_home_that_is_wrong_is_named(sessions: Path, tmp_path: Path) -> None:
     env = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}
-    sentence = refused(str(small(sessions)), "--out", str(tmp_path / "out"), env=env)
+    sentence = refused_command(str(small(sessions)), "--out", str(tmp_path / "out"), env=env)
     assert f"JAVA_HOME={tmp_path} has no bin/java" in sentence

@@ -18,11 +18,11 @@ from natstui.analysis.silver.tables import CONSUMER_SAMPLE
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
 from tests.analysis.locally import analysed_into
+from tests.analysis.planted import Analysed
 
 pytestmark = pytest.mark.spark
 
 SMALL = Plan(3, 5, 12)
-RUNS_COUNT = 2
 
 
 def session(folder: Path, number: int) -> tuple[Path, Plan]:
@@ -37,25 +37,26 @@ def counted(rows: DataFrame) -> dict[str, int]:
 
 
 def test_runs_in_one_process_tell_of_their_own_session_and_leave_nothing(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, analysed: Analysed, tmp_path: Path
 ) -> None:
+    """The run before is that of three other sessions."""
     assert spark.sparkContext._jsc is not None
     kept = spark.sparkContext._jsc.getPersistentRDDs
     before = {*kept()}
-    for number in range(1, RUNS_COUNT + 1):
-        folder, plan = session(tmp_path / "sessions", number)
-        out = tmp_path / f"out{number}"
-        result = analysed_into(spark, out, [folder])
-        told: dict[str, Any] = {
-            name: {row[place] for row in table["rows"]}
-            for name, table in result["tables"].items()
-            for place, column in enumerate(table["columns"])
-            if column["name"] == "session"
-        }
-        assert set().union(*told.values()) == {folder.name} == told["session"]
-        written = spark.read.parquet(f"{out}/silver/{CONSUMER_SAMPLE.name}")
-        assert counted(written) == {folder.name: plan.ticks_count * plan.consumers_count}
-        assert {*kept()} == before
+    folder, plan = session(tmp_path / "sessions", 1)
+    assert folder.name not in {other.name for other in analysed.folders}
+    out = tmp_path / "out"
+    result = analysed_into(spark, out, [folder])
+    told: dict[str, Any] = {
+        name: {row[place] for row in table["rows"]}
+        for name, table in result["tables"].items()
+        for place, column in enumerate(table["columns"])
+        if column["name"] == "session"
+    }
+    assert set().union(*told.values()) == {folder.name} == told["session"]
+    written = spark.read.parquet(f"{out}/silver/{CONSUMER_SAMPLE.name}")
+    assert counted(written) == {folder.name: plan.ticks_count * plan.consumers_count}
+    assert {*kept()} == before
 
 
 def test_one_store_gives_each_session_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ def run_killed(shell: Shell, number: int, after_s: float, *words: str) -> None:
         process.wait(60)
 
 
+@pytest.mark.faults
 def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -248,6 +249,7 @@ def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
     assert not list(tmp_path.glob(".*.part"))
 
 
+@pytest.mark.faults
 def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

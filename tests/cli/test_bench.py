@@ -12,6 +12,7 @@ from natstui.bench.plan.scenario import ready_scenarios
 from natstui.cli.root import root
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
 
@@ -104,8 +105,9 @@ def test_mistakes_are_one_sentence_and_their_exit_code(
         (("sub", "x", "--msgs", "0", *server), 2, "msgs is 0"),
         (("pub", "x", "--duration", "0s", *server), 2, "the duration is not longer than 0"),
     ]
+    shell = Shell(nats_server.url, tmp_path)
     for words, exit_code, sentence in cases:
-        done = bench(*words, folder=tmp_path)
+        done = shell.run("bench", *words)
         assert done.returncode == exit_code, done.stderr
         assert sentence in done.stderr
         assert "Traceback" not in done.stderr

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected
 from tests.session.making import made
@@ -23,12 +25,20 @@ def offered(line: str, folder: Path, shell: str = "bash", **environment: str) ->
     word = words[-1] if shell == "fish" else str(len(words) - 1)
     asked = {"_NATSTUI_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": word}
     own = {f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "CONFIG", "DATA")}
-    done = subprocess.run(
-        [sys.executable, "-m", "natstui"], capture_output=True, text=True, timeout=60, check=True,
-        env={**os.environ, **own, **environment, **asked}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.stderr == ""
-    rows = done.stdout.splitlines()
+    added = {**own, **environment, **asked}
+    if shell == "bash":
+        called = CliRunner().invoke(root, (), prog_name="natstui", env=added)
+        assert (called.exit_code, called.stderr) == (0, "")
+        printed = called.stdout
+    else:
+        # One process each: bash is asked most often, and in this process.
+        done = subprocess.run(
+            [sys.executable, "-m", "natstui"], capture_output=True, text=True, timeout=60,
+            check=True, env={**os.environ, **added}, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.stderr == ""
+        printed = done.stdout
+    rows = printed.splitlines()
     if shell == "zsh":  # three lines each: how it is completed, the word, and what it is
         return rows[1::3]
     return [row.partition(",")[2].partition("\t")[0] for row in rows if row]

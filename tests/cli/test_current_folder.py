@@ -136,19 +136,26 @@ from natstui.analysis.spark.session import SparkSettings, open_session
 before = dict(os.environ)
 spark = open_session(SparkSettings(Path(sys.argv[1]), "local[1]", partitions_count=1))
 print(*sorted(name for name in os.environ if "PYTHON" in name and name not in before))
-print(spark.sparkContext.parallelize([1, 2], 1).map(lambda number: number * 21).sum())
+print(*spark.sparkContext.parallelize([42], 1).map(lambda n: (sys.executable, n)).first())
 spark.stop()
 """
 
 
 @pytest.mark.spark
-def test_python_that_spark_starts_runs_nothing_of_the_current_folder(
-    hostile: Path, tmp_path: Path
+def test_python_that_spark_starts_is_ours_and_runs_nothing_of_the_current_folder(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    other = programs / "python3"
+    other.write_text("#!/bin/sh\necho another Python >&2\nexit 1\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     words = [sys.executable, "-P", "-c", SPARK_WORKERS, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     # What this process starts afterwards finds its modules as before.
-    assert done.stdout == "\n63\n", done.stderr[-2000:]
+    assert done.stdout == f"\n{sys.executable} 42\n", done.stderr[-2000:]
     assert list(hostile.glob("ran*")) == []
 
 

@@ -24,7 +24,7 @@ from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
 
-MANY = 200_000
+MANY = 60_000
 AT_ONCE = 5_000
 """A stream drops what nobody waits for beyond 10,000 messages that it has not stored yet."""
 

@@ -232,7 +232,8 @@ async def test_every_key_of_every_footer_is_pressed(
     scenario = Scenario(streams=1, consumers=1)
     made(tmp_path, [*scenario.beginning(), *scenario.records(0, 5)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
-    async with viewing(account.url, size=(80, 24)) as viewer:
+    # What changes is seen at once; else the screens would be drawn anew between the keys.
+    async with viewing(account.url, "--interval", "5s", size=(80, 24)) as viewer:
         await viewer.until(lambda: "ALPHA" in viewer.rows())
         # The journal has something to show and to take back.
         viewer.app.parts.engines.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))

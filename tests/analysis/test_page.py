@@ -7,6 +7,8 @@ from dataclasses import asdict
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
+
 from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.picture import PICTURE
 from natstui.analysis.report.axis import Axis
@@ -96,6 +98,7 @@ class Seen(HTMLParser):
         self._inside = ""
 
 
+@pytest.mark.slow
 def test_ten_thousand_hostile_names_are_text_and_nothing_else() -> None:
     document = page(result(NAMES_COUNT))
     seen = Seen()
@@ -114,6 +117,7 @@ def assert_harmless(document: str) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", document)
 
 
+@pytest.mark.slow
 def test_hostile_names_are_harmless_in_every_chart_and_finding() -> None:
     document = page(drawn.result(sessions=(HOSTILE[0], HOSTILE[2]), names=HOSTILE, lasted_s=40))
     seen = Seen()

@@ -154,13 +154,6 @@ authorization { users: [ { user: u, password: p, permissions: { publish: {
         (FULL, "", 4, "maximum messages exceeded", True),
         (GONE, "", 4, "stream not found", False),
         (PACED, DENYING, 4, 'no permission to publish to "bench"', True),
-        (
-            PACED.replace("rate = 500", "rat = 500"),
-            "",
-            2,
-            "has no `rat`; did you mean `rate`?",
-            False,
-        ),
     ],
 )
 def test_what_the_server_refuses_is_one_sentence(

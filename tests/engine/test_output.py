@@ -57,6 +57,7 @@ def test_records_are_written_in_their_order(pipe: Pipe) -> None:
     assert pipe.read_all() == notes
 
 
+@pytest.mark.slow
 def test_a_backlog_of_64_mib_loses_its_oldest_announcements_and_says_so(pipe: Pipe) -> None:
     for number in range(80_000):
         pipe.writer.add(_advisory(number))

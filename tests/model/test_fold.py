@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from natstui.model.live.state import EVENTS_KEPT, SAMPLES_KEPT, State, folded
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
@@ -21,6 +23,7 @@ def events(count: int) -> list[Record]:
     return records
 
 
+@pytest.mark.slow
 def test_a_row_of_events_is_folded_as_one_by_one() -> None:
     records = events(EVENTS_KEPT + 700)
     one_by_one = State()

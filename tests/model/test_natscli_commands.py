@@ -222,6 +222,7 @@ def checked(kind: AssetKind, base: Config | None, wanted: Config) -> None:
     assert as_kept(kind, effect(parsed_command(line), base)) == as_kept(kind, wanted), line
 
 
+@pytest.mark.slow
 @given(stream_configs(), stream_configs())
 def test_any_stream_and_any_change_of_it_is_printed_right(first: Config, other: Config) -> None:
     second = {**other, "name": first["name"]}
@@ -230,6 +231,7 @@ def test_any_stream_and_any_change_of_it_is_printed_right(first: Config, other: 
     checked("stream", in_full("stream", first), in_full("stream", second))
 
 
+@pytest.mark.slow
 @given(consumer_configs(), consumer_configs())
 def test_any_consumer_and_any_change_of_it_is_printed_right(first: Config, other: Config) -> None:
     second = {**other, "name": first["name"], "durable_name": first["name"]}

@@ -35,6 +35,7 @@ def tells_no_loss(record: Record) -> bool:
     return not (isinstance(record, Gap) and record.lost_records_count)
 
 
+@pytest.mark.slow
 @SLOW
 @given(st.lists(any_record().filter(tells_no_loss), max_size=8), st.integers(1, 3))
 def test_records_of_every_kind_come_back_the_same(

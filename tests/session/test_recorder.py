@@ -254,6 +254,7 @@ def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:
         Recorder(settings, KeyframeMaker().keyframe(0), lambda change: None)
 
 
+@pytest.mark.slow
 def test_adding_never_waits_for_the_disk(start: Start) -> None:
     recorded = start()
     poll = Scenario(streams=10, consumers=2000).poll(0)

@@ -91,6 +91,7 @@ def test_a_late_moment_is_built_from_a_part_of_the_polls(recording: Recording) -
     assert route(recording, START_US + 6_400_000_000).polls_from > 30
 
 
+@pytest.mark.slow
 def test_polls_that_did_not_see_everything_are_never_skipped(tmp_path: Path) -> None:
     scenario, chance = Scenario(streams=3, consumers=6), random.Random(3)
     records: list[Record] = scenario.beginning()

@@ -160,6 +160,7 @@ async def test_a_terminal_that_is_too_small_says_so_and_recovers() -> None:
         assert "STREAM" in viewer.text
 
 
+@pytest.mark.slow
 async def test_every_key_of_the_app_works_on_every_table() -> None:
     """All other keys of footers, and these on the first table, are in test_every_key.py."""
     async with fed(*engine_records(STREAMS), size=(80, 24)) as viewer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -58,6 +59,7 @@ def test_json_and_yaml_are_told_apart_into_keys_and_values() -> None:
     assert kinds == [("- ", "mark"), ("max_age", "key"), ("3600", "number")]
 
 
+@pytest.mark.slow
 async def test_a_megabyte_is_shown_searched_and_copied() -> None:
     text = json.dumps([{"order": n, "state": "paid"} for n in range(24_000)], indent=1)
     assert 900_000 < len(text) < 1024 * 1024

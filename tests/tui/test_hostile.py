@@ -85,7 +85,8 @@ async def test_hostile_text_is_shown_harmlessly_on_every_screen(
     copied: list[str] = []
     monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
     await make(account)
-    async with viewing(account.url, size=(120, 40)) as viewer:
+    # Nothing changes meanwhile: a poll would only draw the same again.
+    async with viewing(account.url, "--interval", "5s", size=(120, 40)) as viewer:
         await viewer.until(lambda: len(viewer.rows()) == len(PAYLOADS) + 1, "rows")
         for payload in (*PAYLOADS, ALL):
             if payload in OPENED:

@@ -27,6 +27,9 @@ class Listed(NamedTuple):
 
 TOPICS: dict[str, dict[str, Listed]] = {
     "Watch": {
+        "overview": Listed(
+            "natstui.cli.overview:overview", "Print on one screen what is wrong, moves and leads"
+        ),
         "watch": Listed(
             "natstui.cli.watch.command:watch",
             "Print streams, consumers, account and server as they change.",
@@ -155,8 +158,32 @@ COMMANDS: dict[str, str] = {
 } | _HIDDEN
 
 
+_CONNECTION_FLAGS = frozenset(
+    ("--server", "-s", "--context", "--profile", "--config", "--settings", "--js-domain",
+     "--js-api-prefix", "--account")
+)  # fmt: skip
+"""Where to connect: these may stand before a command as well, and each has a value."""
+
+
+def _with_flags_behind(words: list[str]) -> list[str]:
+    """Return a command line whose flags of the connection stand behind its command."""
+    at = 0
+    while at < len(words) and words[at].partition("=")[0] in _CONNECTION_FLAGS:
+        at += 1 if "=" in words[at] else 2
+    if at >= len(words) or words[at].startswith("-"):
+        # No command follows, or a flag that only the viewer has.
+        return words
+    flags, rest = words[:at], words[at:]
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *flags, *rest[end:]]
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; flags of the connection may stand before the command."""
+        return super().parse_args(ctx, _with_flags_behind(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every command's name."""
@@ -209,9 +236,9 @@ def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
     """
     if ctx.invoked_subcommand:
         if engine or arguments:
-            # If they were ignored, the command would go to another server than the one typed.
+            # If they were ignored, the command would do something else than was typed.
             name = ctx.invoked_subcommand
-            raise UsageError(f"flags belong behind the command: natstui {name} --server ...")
+            raise UsageError(f"flags of the screen belong to natstui alone, not before {name}")
         return
     from natstui.cli.open_viewer import ENGINE, open_viewer
 

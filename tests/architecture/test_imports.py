@@ -58,7 +58,7 @@ def test_the_first_screen_pays_for_no_other() -> None:
     script = "import natstui.tui.app.app, re, sys\n"
     script += "feature = re.compile(r'natstui[.]tui[.](?!kit|frame|app)\\w+[.]screen')\n"
     script += "found = sorted(filter(feature.fullmatch, sys.modules))\n"
-    script += "assert found == ['natstui.tui.streams.screen'], found"
+    script += "assert found == ['natstui.tui.overview.screen'], found"
     loaded(script)
 
 

@@ -9,7 +9,9 @@ from natstui.tui.kit.looks import STYLES
 from tests.architecture.source import Module, modules
 
 LOOKS = "natstui.tui.kit.looks"
-STYLE = re.compile(r"^(bold |italic |dim )*(\$[a-z][a-z0-9-]+|bold|italic|underline)( on \S+)?$")
+STYLE = re.compile(
+    r"^(bold |italic |dim )*(\$[a-z][a-z0-9-]+|bold|italic|underline)( on \S+( \d+%)?)?$"
+)
 
 
 def _texts(module: Module) -> set[str]:

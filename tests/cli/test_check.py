@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.rewriting import too_old
 
@@ -76,8 +78,26 @@ def test_a_wrong_file_is_one_sentence() -> None:
     assert done.stderr == "natstui: the configuration /no/such/config.toml does not exist\n"
 
 
-def test_flags_before_a_command_are_refused_rather_than_dropped() -> None:
-    command = [sys.executable, "-m", "natstui", "--server", "127.0.0.1:1", "check"]
+def test_flags_of_the_viewer_before_a_command_are_refused_rather_than_dropped() -> None:
+    command = [sys.executable, "-m", "natstui", "--theme", "nord", "check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert done.stderr == "natstui: flags belong behind the command: natstui check --server ...\n"
+    assert "flags of the screen belong to natstui alone" in done.stderr
+
+
+def test_where_to_connect_may_stand_before_the_command_and_behind_it() -> None:
+    before = ("--profile", "none", "--config=/no/such.toml")
+    told = {
+        tuple(words): CliRunner().invoke(root, words)
+        for words in (
+            [*before, "check"],
+            ["check", *before],
+            [*before, "stream", "ls"],
+            ["stream", "ls", *before],
+        )
+    }
+    for words, done in told.items():
+        assert str(done.exception) == "the configuration /no/such.toml does not exist", words
+    # A command that connects to nothing does not take them silently.
+    done = CliRunner().invoke(root, ["--profile", "none", "sessions", "ls"])
+    assert done.exit_code == 2 and "No such option" in done.stderr

@@ -60,6 +60,7 @@ RUNNING_S, OVER_S = 31.0, 38.0
 """Seconds after the beginning of the recording: in the middle of the load, and after it."""
 SCREENS: dict[str, tuple[float, Step]] = {
     "benchmark-running": (RUNNING_S, _press("b")),
+    "overview": (OVER_S, _press("0")),
     "streams": (OVER_S, _press("1")),
     "consumers": (OVER_S, _press("2")),
     "events": (OVER_S, _press("3")),

@@ -29,7 +29,7 @@ def engine_records(
     pairs = [(owner, name) for owner, names in streams.items() for name in names]
     configured = Configured(
         BORN_US,
-        tuple(map(_configured, streams)),
+        tuple(map(stream_configuration, streams)),
         tuple(consumer(owner, name, BORN_US) for owner, name in pairs),
     )
     poll = snapshot(
@@ -43,7 +43,8 @@ def engine_records(
     return [replace(beginning[0], **started), *beginning[1:-1], configured, poll]
 
 
-def _configured(name: str) -> StreamConfiguration:
+def stream_configuration(name: str) -> StreamConfiguration:
+    """Return the configuration of a stream with one subject."""
     subject = f"{name.lower()}.>"
     config_json = json.dumps({"name": name, "subjects": [subject]})
     limited = stream(name, BORN_US, 10**9)

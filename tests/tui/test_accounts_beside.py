@@ -57,6 +57,7 @@ async def showing(opened: list[Opened], contexts: Contexts) -> AsyncIterator[Vie
     app = NatstuiApp(first.started, first.connect, first.link, others=others, contexts=contexts)
     try:
         async with app.run_test(size=(160, 50), notifications=True) as pilot:
+            await app.action_switch_mode("streams")
             yield Viewer(app, pilot)
     finally:
         for link in app.parts.engines.links:

@@ -32,6 +32,7 @@ from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
 
 WAYS: dict[str, tuple[str, ...]] = {
+    "OverviewScreen": ("0",),
     "StreamsScreen": (),
     "ConsumersScreen": ("2",),
     "EventsScreen": ("3",),

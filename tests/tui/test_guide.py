@@ -57,7 +57,7 @@ async def test_each_step_ends_with_what_it_asks_for(account: Account) -> None:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
         assert "/10" not in viewer.text
         await viewer.type_command("guide")
-        await at_step(viewer, 1, "2 shows their consumers")
+        await at_step(viewer, 1, "2 shows every consumer")
         await viewer.press("2")
         await viewer.until(lambda: "billing" in viewer.rows())
         await at_step(viewer, 2, "enter says why")
@@ -103,7 +103,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(guide, "LAST_LINE_S", 1.0)
     async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.type_command("guide")
-        await at_step(viewer, 1, "consumers")
+        await at_step(viewer, 1, "every consumer")
         await viewer.press(*["ctrl+g"] * len(STEPS))
         await viewer.until(lambda: not viewer.app.parts.guide.text(), "the end")
         await viewer.until(lambda: "That was all" not in viewer.words)
@@ -144,7 +144,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
     ]
     async with fed(*records, *polls) as viewer:
         await viewer.type_command("guide")
-        await at_step(viewer, 1, "f2 shows their consumers")
+        await at_step(viewer, 1, "f2 shows every consumer")
         await viewer.press("f2")
         await at_step(viewer, 2, "billing is stuck: ↓ to it, enter says why")
         await viewer.type_command("guide")

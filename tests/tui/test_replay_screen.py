@@ -12,7 +12,7 @@ from natstui.model.live.state import State
 from natstui.model.records.recording import Gap
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
-from natstui.tui.streams.screen import StreamsScreen
+from natstui.tui.overview.screen import OverviewScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
@@ -149,7 +149,7 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.until(lambda: any("loading" in text for text in viewer.app._toasts))
         engines = viewer.app.parts.engines
         await viewer.until(lambda: engines.replaying and "paused" in viewer.text)
-        assert isinstance(viewer.app.screen, StreamsScreen)
+        assert isinstance(viewer.app.screen, OverviewScreen)
         await viewer.until(lambda: "loading" not in viewer.text)
         await viewer.until(lambda: "○ was connected" in viewer.words)
         assert "rtt" not in viewer.text and "● connected" not in viewer.words

@@ -71,6 +71,7 @@ async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
     )
     try:
         async with app.run_test(size=(160, 50), notifications=True) as pilot:
+            await app.action_switch_mode("streams")
             yield Viewer(app, pilot)
     finally:
         for link in app.parts.engines.links:

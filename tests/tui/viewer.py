@@ -33,6 +33,8 @@ C = TypeVar("C")
 PATIENCE_S = 30.0
 LOOK_AGAIN_S = 0.1
 """To read a whole screen takes 10 to 20 ms of the processor."""
+FIRST = "streams"
+"""Most tests are about a table; the app itself opens with the overview."""
 NATSTUI = (sys.executable, "-P", "-m", "natstui")
 
 
@@ -174,12 +176,16 @@ async def viewing(
     size: tuple[int, int] = (120, 40),
     polled: bool = True,
     environ: dict[str, str] | None = None,
+    first: str = FIRST,
 ) -> AsyncIterator[Viewer]:
-    """Start engine and app on a server; end both. `environ` is the engine's besides ours."""
+    """Start engine and app on a server; end both. `environ` is the engine's besides ours.
+
+    `first` is the list that is in view then, as the app calls it.
+    """
     os.environ.update(environ or {})
     argv = (*NATSTUI, "engine", "--server", url, *flags)
     try:
-        async with _running(argv, size) as viewer:
+        async with _running(argv, size, first) as viewer:
             if polled:
                 await viewer.until(lambda: viewer.app.state.costs, "no poll yet")
             yield viewer
@@ -190,11 +196,11 @@ async def viewing(
 
 @asynccontextmanager
 async def replaying(
-    folder: Path | str, *flags: str, size: tuple[int, int] = (120, 40)
+    folder: Path | str, *flags: str, size: tuple[int, int] = (120, 40), first: str = FIRST
 ) -> AsyncIterator[Viewer]:
     """Show a recording, held at its beginning."""
     argv = (*NATSTUI, "replay-engine", str(folder), "--paused", *flags)
-    async with _running(argv, size) as viewer:
+    async with _running(argv, size, first) as viewer:
         await viewer.until(lambda: viewer.app.state.replay, "no position yet")
         yield viewer
 
@@ -227,7 +233,9 @@ _PASS_ON = 'cat "$1" & cat > "$2"; kill $!'
 
 
 @asynccontextmanager
-async def fed(*records: Record, size: tuple[int, int] = (120, 40)) -> AsyncIterator[FedViewer]:
+async def fed(
+    *records: Record, size: tuple[int, int] = (120, 40), first: str = FIRST
+) -> AsyncIterator[FedViewer]:
     """Show records in the app; the first is the EngineStarted of an engine."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         up, down = f"{folder}/records", f"{folder}/commands"
@@ -243,7 +251,7 @@ async def fed(*records: Record, size: tuple[int, int] = (120, 40)) -> AsyncItera
         loop = asyncio.get_running_loop()
         loop.add_reader(reading, _CommandReader(reading, commands).read)
         stack.callback(loop.remove_reader, reading)
-        async with _running(("sh", "-c", _PASS_ON, "sh", up, down), size) as viewer:
+        async with _running(("sh", "-c", _PASS_ON, "sh", up, down), size, first) as viewer:
             yield FedViewer(viewer.app, viewer.pilot, commands, writing)
 
 
@@ -259,7 +267,9 @@ class _CommandReader:
 
 
 @asynccontextmanager
-async def _running(argv: tuple[str, ...], size: tuple[int, int]) -> AsyncIterator[Viewer]:
+async def _running(
+    argv: tuple[str, ...], size: tuple[int, int], first: str
+) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.drafts.clear()
     new_draft()
@@ -274,6 +284,7 @@ async def _running(argv: tuple[str, ...], size: tuple[int, int]) -> AsyncIterato
     )
     try:
         async with app.run_test(size=size, notifications=True) as pilot:
+            await app.action_switch_mode(first)
             yield Viewer(app, pilot)
     finally:
         app.link.close()

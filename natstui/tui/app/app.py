@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from functools import partial
 from typing import ClassVar
 
 from textual import on
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
@@ -39,6 +39,7 @@ from natstui.tui.app.screens import (
     new_screen,
     run_scenario,
 )
+from natstui.tui.frame.head.tabs import TABS
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
     Announced,
@@ -58,7 +59,7 @@ from natstui.tui.kit.chart.plotter import Plotter
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
-from natstui.tui.streams.screen import StreamsScreen
+from natstui.tui.overview.screen import OverviewScreen
 
 SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
@@ -66,6 +67,7 @@ STARTED_AFTER_S = 1.0
 """What came by then came with the start; to look through it earlier would delay the first data."""
 SETTLED_AFTER_S = 5.0
 
+_OF_TEXTUAL = {"Theme", "Screenshot"}
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
 
 
@@ -114,19 +116,18 @@ class NatstuiApp(GuardedApp):
     CSS_PATH = "app.tcss"
     COMMANDS = App.COMMANDS | {NatstuiCommands}
     MODES = {  # noqa: RUF012 - Textual declares it so
-        "streams": StreamsScreen,
+        "overview": OverviewScreen,
         **{name: partial(mode_screen, name) for name in MODE_SCREENS},
     }
-    DEFAULT_MODE = "streams"
+    DEFAULT_MODE = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [
         *KEYS,
-        Binding("1", "switch_mode('streams')", "Streams", id="screen.streams"),
-        Binding("2", "switch_mode('consumers')", "Consumers", id="screen.consumers"),
-        Binding("3", "switch_mode('events')", "Events", id="screen.events"),
-        Binding("4", "switch_mode('server')", "Servers", id="screen.server"),
-        Binding("5", "switch_mode('findings')", "Findings", id="screen.findings"),
-        Binding("6", "switch_mode('connections')", "Connections", id="screen.connections"),
-        Binding("7", "switch_mode('buckets')", "Buckets", id="screen.buckets"),
+        *(
+            Binding(
+                tab.key, f"switch_mode('{tab.mode}')", tab.title, show=False, id=tab.binding_id
+            )
+            for tab in TABS
+        ),
         # Tables have it for what is wrong among their own rows.
         Binding(
             "exclamation_mark",
@@ -136,7 +137,6 @@ class NatstuiApp(GuardedApp):
             key_display="!",
             id="screen.findings_too",
         ),
-        Binding("b", "switch_mode('benchmark')", "Bench", id="screen.benchmark"),
     ]
 
     def __init__(
@@ -191,6 +191,12 @@ class NatstuiApp(GuardedApp):
         if isinstance(message, ToApp) and message.system is None:
             message.system = self.parts.engines.acting.name
         return super().post_message(message)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Yield what the palette has of Textual; the rest is a key or a command of ours."""
+        for command in super().get_system_commands(screen):
+            if command.title in _OF_TEXTUAL:
+                yield command
 
     def on_mount(self) -> None:
         """Apply the user's keys, then read what the engine reports."""

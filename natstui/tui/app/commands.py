@@ -224,6 +224,7 @@ def _key(part: str, action: str) -> Run:
 
 
 COMMANDS: tuple[Word, ...] = (
+    Word(("overview", "ov"), "", "what is wrong, what moves, who leads", _mode("overview")),
     Word(("streams", "str"), "", "every stream", _mode("streams")),
     Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
     Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-
-from textual.suggester import Suggester
+from itertools import islice
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.tui.app.commands import COMMANDS, WORDS
+from natstui.tui.kit.command_line import OfferingSuggester
 
 
-class Completing(Suggester):
+class Completing(OfferingSuggester):
     """Completes the last word of a line by what stands in its place in the command's usage."""
 
     def __init__(self, state: Callable[[], State], themes: Callable[[], Iterable[str]]) -> None:
@@ -21,9 +21,15 @@ class Completing(Suggester):
 
     async def get_suggestion(self, value: str) -> str | None:
         """Return the line with its last word completed; None where nothing fits."""
-        *before, last = value.split(" ")
-        found = next((one for one in self._names(before) if one.startswith(last)), None)
+        *before, _last = value.split(" ")
+        found = next(iter(self.offers(value, 1)), None)
         return None if found is None else " ".join([*before, found])
+
+    def offers(self, value: str, most_count: int) -> list[str]:
+        """Return the words that the last one of a line may become, at most so many."""
+        *before, last = value.split(" ")
+        fitting = (one for one in self._names(before) if one.startswith(last))
+        return list(islice(fitting, most_count))
 
     def _names(self, before: list[str]) -> Iterable[str]:
         """Return what may follow these words."""

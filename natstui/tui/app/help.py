@@ -35,8 +35,11 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         Binding("escape,q,question_mark,f1", "dismiss", "Close", id="help.close")
     ]
 
-    def __init__(self, keys: Mapping[str, Pairs], columns: Pairs, charts: Pairs) -> None:
+    def __init__(
+        self, keys: Mapping[str, Pairs], columns: Pairs, charts: Pairs, figures: Pairs
+    ) -> None:
         super().__init__()
+        self._figures = figures
         self._keys, self._columns, self._charts = keys, columns, charts
 
     @classmethod
@@ -46,7 +49,8 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         specs = screen.SPECS if isinstance(screen, LiveScreen) else ()
         columns = [(spec.title, spec.help) for spec in (rows.specs if rows else specs)]
         charts = list(screen.CHART_HELP) if isinstance(screen, ChartedScreen) else []
-        return cls(_keys_of(screen), columns, charts)
+        figures = list(screen.FIGURES) if isinstance(screen, LiveScreen) else []
+        return cls(_keys_of(screen), columns, charts, figures)
 
     def compose(self) -> ComposeResult:
         """Keys, columns, the figures of the top lines, commands, and what findings mean."""
@@ -59,7 +63,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
                 yield Explained("COLUMNS", self._columns)
             if self._charts:
                 yield Explained("CHARTS", self._charts)
-            yield Explained("TOP LINES", list(STRIP_HELP))
+            yield Explained("TOP LINES", [*self._figures, *STRIP_HELP])
             yield Explained("COMMANDS", words)
             yield Explained("FINDINGS", found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from natstui.model.live.state import shown_at_us
 from natstui.tui.app.controls.export import Exporter
@@ -77,8 +78,12 @@ class Parts:
         marked_a, shown = self.replay.marked_a, self.engines.shown
         a_at_us = shown_at_us(marked_a) if marked_a and self.engines.replaying else None
         paused = not self.polling.on and not self.engines.replaying
-        newest = StateChanged(shown.state, shown.late_us, a_at_us, paused, self.guide.text())
-        newest.systems, newest.acting = self.engines.several(), self.engines.acting.name
+        # Nothing is late that nobody asks for.
+        late_us = 0 if paused else shown.late_us
+        newest = StateChanged(shown.state, late_us, a_at_us, paused, self.guide.text())
+        several = self.engines.several()
+        newest.systems = [replace(one, late_us=0) for one in several] if paused else several
+        newest.acting = self.engines.acting.name
         return newest
 
     def act(self, part: str, action: str, *arguments: object) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
@@ -24,6 +25,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
 
 MODE_SCREENS = {
+    "streams": ("streams.screen", "StreamsScreen"),
     "consumers": ("consumers.screen", "ConsumersScreen"),
     "events": ("events.screen", "EventsScreen"),
     "server": ("servers.screen", "ServerScreen"),
@@ -32,7 +34,7 @@ MODE_SCREENS = {
     "buckets": ("stores.buckets", "BucketsScreen"),
     "benchmark": ("bench.screen", "BenchmarkScreen"),
 }
-"""Mode → module and class of its first screen; the app opens with another one, the streams."""
+"""Mode → module and class of its first screen; the app opens with another one, the overview."""
 
 
 def new_screen(message: Open | Manage, state: State) -> LiveScreen:
@@ -235,8 +237,12 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
     if message.what == "pull":
         return PullScreen(stream, second or "")
     config = state.stream_configurations.get(stream)
-    plain = [one for one in config.subjects if not has_wildcard(one)] if config else []
-    return PublishScreen(stream, plain[0] if plain else "", int(second) if second else None)
+    subjects = config.subjects if config else ()
+    plain = [one for one in subjects if not has_wildcard(one)]
+    # Of `orders.>` what is certain: the rest is to be typed.
+    begun = [re.split(r"[*>]", one, maxsplit=1)[0] for one in subjects]
+    subject = next(iter((*plain, *begun)), "")
+    return PublishScreen(stream, subject, int(second) if second else None)
 
 
 def _form_screen(message: Manage, state: State) -> LiveScreen:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import ClassVar
 
 from textual import getters, on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -32,6 +33,7 @@ from natstui.model.records.benchmark import (
 )
 from natstui.tui.bench import text
 from natstui.tui.bench.charts import cumulative_chart, latency_chart, throughput_chart
+from natstui.tui.bench.figures import Figure, main_figures
 from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.detail.charts import plotter_of
@@ -41,8 +43,10 @@ from natstui.tui.frame.messages import Announced, Asked, Open, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.looks import series_colors
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
+from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe, safe_copy, safe_lines
 
 FASTER, SLOWER = 1.25, 0.8
@@ -228,6 +232,7 @@ def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
 
 
 TEXTS_EVERY_S = 0.5
+_MOST_FIGURES = 5
 _LEAST_ROWS = 5
 """Of the distribution, also where one has to scroll to them."""
 
@@ -244,15 +249,51 @@ class FittedText(SectionText):
         self.post_message(self.Fitted())
 
 
+class FigureRow(Horizontal):
+    """The figures that are read first, each in a frame of its own."""
+
+    DEFAULT_CSS = """
+    FigureRow { height: 3; padding: 0; display: none; }
+    FigureRow.-shown { display: block; }
+    FigureRow Static {
+        width: 1fr; height: 3; padding: 0 1; border: round $foreground 25%;
+        border-title-color: $text-accent; border-title-style: bold;
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """As many frames as there may be figures."""
+        for _ in range(_MOST_FIGURES):
+            yield Static(markup=False)
+
+    def show(self, shown: Sequence[Figure]) -> None:
+        """Show figures, from the left."""
+        self.set_class(bool(shown), "-shown")
+        colors = series_colors(dark=self.app.current_theme.dark)
+        for at, frame in enumerate(self.query(Static)):
+            frame.display = at < len(shown)
+            if at < len(shown):
+                one = shown[at]
+                look = one.look if one.color_index is None else colors[one.color_index]
+                frame.border_title = one.title
+                value = safe(one.value, one.look)
+                frame.update(Content.assemble(value, "  ", safe(one.spark, look)))
+
+
 class BenchmarkScreen(LiveScreen):
     """Charts above; workers, latencies and messages below them, at the bottom the log.
 
     When a run is over, what came of it stands in the place of its workers.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*Steering.BINDINGS, LOG_KEY]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *Steering.BINDINGS,
+        LOG_KEY,
+        Binding("u", "uncorrected", "Uncorrected", show=False, id="bench.uncorrected"),
+    ]
 
     caption = getters.query_one("#caption", Static)
+    big = getters.query_one(FigureRow)
     workers_text = getters.query_one("#workers", FittedText)
     figures = getters.query_one("#figures", FittedText)
     flow = getters.query_one("#flow", SectionText)
@@ -266,11 +307,29 @@ class BenchmarkScreen(LiveScreen):
         self._texts_at_s = 0.0
         self._log: tuple[BenchmarkLog, ...] = ()
         self._later: Timer | None = None
+        self._with_uncorrected = False
+
+    def second_line(self) -> list[Cell] | None:
+        """Return the figures of the run where there is no room for their frames."""
+        shown = main_figures(self.state.benchmark or BenchmarkView())
+        if not shown or not self.has_class("-narrow"):
+            return None
+        return [
+            Cell(" ".join(filter(None, (one.title, one.spark[-4:], one.value))), one.look)
+            for one in shown
+        ]
+
+    def action_uncorrected(self) -> None:
+        """Show also latencies since messages were sent, not since they were due."""
+        self._with_uncorrected = not self._with_uncorrected
+        self._texts_at_s = 0.0
+        self.refresh_state()
 
     def body(self) -> Iterable[Widget]:
         """Caption; charts; workers or the summary beside latencies and messages; the log."""
         plotter = plotter_of(self)
         yield Static(id="caption", markup=False)
+        yield FigureRow()
         with Vertical(id="bench"):
             with Horizontal(id="bench-charts"):
                 for name in ("throughput", "latency", "cumulative"):
@@ -316,6 +375,7 @@ class BenchmarkScreen(LiveScreen):
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read."""
         self.caption.update(safe(text.title_text(view, self.size.width)), layout=False)
+        self.big.show(main_figures(view))
         none = f"no benchmark has run{_pick_hint(self)}; ready scenarios are there too"
         none = none if view.planned is None else ""
         self.summary.show(view.summed, none)
@@ -325,10 +385,15 @@ class BenchmarkScreen(LiveScreen):
             return
         room = self.query_one("#bench-workers").size.height
         width = self.workers_text.content_size.width
-        self.workers_text.show(worker_sections(view, width, room))
+        colors = series_colors(dark=self.app.current_theme.dark)
+        self.workers_text.show(worker_sections(view, width, room, colors))
         flow = text.flow_section(view)
         # The summary has the latencies, in more figures.
-        figures = [] if view.finished else [text.latency_section(view)]
+        figures = (
+            []
+            if view.finished
+            else [text.latency_section(view, uncorrected=self._with_uncorrected)]
+        )
         # Where there is no column of their own for them.
         figures += [flow] if self.has_class("-narrow") else []
         beside = sum(len(section.lines) + 2 for section in figures)

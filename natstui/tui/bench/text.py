@@ -71,11 +71,16 @@ _PERCENTS = tuple(PERCENTILES[name] for name in SHOWN_PERCENTILES)
 _FIGURE_WIDTH = 5
 
 
-def latency_section(view: BenchmarkView) -> Section:
-    """Return a table of percentiles of every latency that was measured, each also uncorrected."""
+def latency_section(view: BenchmarkView, *, uncorrected: bool = False) -> Section:
+    """Return a table of percentiles of every latency that was measured, since messages were due.
+
+    `uncorrected` adds those since they were sent: what had to wait before is not in them.
+    """
     lines, latencies = [], view.latencies
     for name in LATENCY_FIELDS:
         histogram = getattr(latencies, name)
+        if name.endswith("_uncorrected") and not uncorrected:
+            continue
         if histogram.total_count:
             values = [histogram.percentile_ns(percent) for percent in _PERCENTS]
             texts = [ms_text(value) for value in (*values, histogram.max_ns)]
@@ -90,7 +95,8 @@ def latency_section(view: BenchmarkView) -> Section:
         for one in lines
         if one.label in LATENCY_WORDS
     ]
-    return Section("LATENCY since due; unc.: since sent", (head, *lines, *words))
+    title = "LATENCY since due; unc.: since sent" if uncorrected else "LATENCY since due"
+    return Section(title, (head, *lines, *words))
 
 
 def _columns(texts: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import TELLING_LATENCIES
@@ -47,18 +48,24 @@ _BUSY_RATIO = 0.9
 """Of a core; a worker above it measures itself."""
 
 
-def worker_sections(view: BenchmarkView, width: int, height: int = 0) -> list[Section]:
+def worker_sections(
+    view: BenchmarkView, width: int, height: int = 0, colors: Sequence[str] = ()
+) -> list[Section]:
     """Return a panel per role: its workers in as many columns as `width` has room for.
 
     Of each: what it does a second now, after a picture of the last seconds, and how much of a
     core it takes; where there is room, its share of all that the role did, what came again, what
     is in flight, and how long it took. Where `height` rows are enough for it, all of that has
-    room, and there are fewer columns. In panels of little width the pictures are shorter.
+    room, and there are fewer columns. In panels of little width the pictures are shorter. Those
+    of each role have the next of `colors`.
     """
     roles: dict[str, list[WorkerKey]] = {}
     for key in view.series:
         roles.setdefault(key[0], []).append(key)
-    panels = [_Panel(view, role, sorted(keys)) for role, keys in roles.items()]
+    panels = [
+        _Panel(view, role, sorted(keys), colors[at % len(colors)] if colors else "")
+        for at, (role, keys) in enumerate(roles.items())
+    ]
     whole = [panel.section(width, panel.extras) for panel in panels]
     fits = all(len(line.text) <= width for section in whole for line in section.lines)
     if fits and sum(len(section.lines) + 2 for section in whole) - 1 <= height:
@@ -79,8 +86,8 @@ class _Extra:
 class _Panel:
     """The workers of one role."""
 
-    def __init__(self, view: BenchmarkView, role: str, keys: list[WorkerKey]) -> None:
-        self._view, self._role, self._keys = view, role, keys
+    def __init__(self, view: BenchmarkView, role: str, keys: list[WorkerKey], color: str) -> None:
+        self._view, self._role, self._keys, self._color = view, role, keys, color
         self._acts = [
             (act, name)
             for act, name in _ACTS
@@ -111,7 +118,13 @@ class _Panel:
         lines = [line("", (" " * _BETWEEN).join([head] * columns), "dim")]
         for row in range(rows):
             busy = any(_is_busy(self._view, key) for key in keys[row::rows])
-            lines.append(line("", (" " * _BETWEEN).join(texts[row::rows]), "warn" if busy else ""))
+            beside = texts[row::rows]
+            starts = [at * (len(texts[0]) + _BETWEEN) for at in range(len(beside))]
+            first = self._number_cells + 1
+            parts = tuple((at + first, at + first + spark_cells, self._color) for at in starts)
+            look = "warn" if busy else ""
+            text = (" " * _BETWEEN).join(beside)
+            lines.append(replace(line("", text, look), parts=parts if self._color else ()))
         return Section(self._title(extras), tuple(lines))
 
     def _title(self, extras: Sequence[_Extra]) -> str:

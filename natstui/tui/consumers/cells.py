@@ -7,12 +7,11 @@ from functools import partial
 from operator import attrgetter
 
 from natstui.clean import clean_line
-from natstui.model.findings.verdict import statuses
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import ack_rate_column, rate_column, trend_column
-from natstui.tui.frame.columns import ColumnSpec
+from natstui.tui.frame.columns import ColumnSpec, natural
 from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
@@ -195,8 +194,12 @@ def _by_config(name: str) -> Sort:
     return lambda view: view.configured(attrgetter(name))
 
 
+def _by_name(column: str) -> Sort:
+    return lambda view: list(map(natural, getattr(view.columns, column)))
+
+
 def _by_status(view: ConsumerView) -> Sequence[object]:
-    return [status.severity_level for status in statuses(view.state)]
+    return view.severity_levels()
 
 
 def _by_lag(view: ConsumerView) -> Sequence[object]:
@@ -218,8 +221,8 @@ _number: Callable[..., ColumnSpec[ConsumerView]] = ColumnSpec
 _words: Callable[..., ColumnSpec[ConsumerView]] = partial(ColumnSpec, align="left", descends=False)
 
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
-    _words("name", "CONSUMER", 16, 0, name, _by("name"), flex=2),
-    _words("stream", "STREAM", 12, 5, stream, _by("stream"), flex=2),
+    _words("name", "CONSUMER", 16, 0, name, _by_name("name"), flex=2),
+    _words("stream", "STREAM", 12, 5, stream, _by_name("stream"), flex=2),
     _words("status", "STATUS", 18, 1, status, _by_status, descends=True),
     _words("mode", "MODE", 4, 16, mode, _by_config("pull")),
     _words("life", "LIFE", 7, 17, life, _by_config("durable")),

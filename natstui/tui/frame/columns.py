@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, Literal, TypeVar
 
@@ -53,6 +54,19 @@ class Order:
     problems_only: bool = False
 
 
+_DIGITS = re.compile(r"(\d+)")
+
+
+def natural(text: str) -> tuple[str | tuple[int, str], ...]:
+    """Return what sorts a name as people do: `customer.2` before `customer.10`."""
+    parts: list[str] = _DIGITS.split(text)
+    # Words and numbers alternate, so only like is compared with like; a longer number is larger.
+    return tuple(
+        part if at % 2 == 0 else (len(number := part.lstrip("0")), number)
+        for at, part in enumerate(parts)
+    )
+
+
 def arranged(values: Sequence[object], rows: Sequence[int], reverse: bool) -> list[int]:
     """Return `rows` by their values; equal ones keep their order, unknown ones come last."""
     known = [row for row in rows if values[row] is not None]
@@ -69,7 +83,7 @@ T = TypeVar("T")
 class Listed(Generic[T]):
     """Rows are the things themselves; `keys` names them, and a filter looks at `texts`."""
 
-    now_mono_us = 0
+    now_mono_us = now_at_us = 0
 
     def __init__(
         self, things: Sequence[T], keys: Sequence[Hashable], texts: Sequence[str]

@@ -23,6 +23,7 @@ from natstui.model.records.record import Command, Watch
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.head.strip import AssetNote, StatusStrip
+from natstui.tui.frame.head.tabs import TabBar
 from natstui.tui.frame.messages import (
     Announced,
     Asked,
@@ -41,6 +42,7 @@ from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.key_footer import KeyFooter
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe, safe_copy
 from natstui.tui.kit.too_small import TerminalSized
 
@@ -121,11 +123,14 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     """The columns of its table, which the help explains."""
+    FIGURES: ClassVar[Sequence[tuple[str, str]]] = ()
+    """The figures in its second line, and what each means."""
 
     state = Known(lambda one: one.state)
     """All that is known of the system that its keys act on."""
     late_us = Known(lambda one: one.late_us)
     """How long before the moment shown the newest poll of that system came."""
+    tabs = getters.query_one(TabBar)
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
     timeline = getters.query_one(Timeline)
@@ -141,7 +146,8 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the frame around the body."""
-        yield StatusStrip()
+        yield TabBar()
+        yield StatusStrip(self.second_line)
         yield self.note
         yield from self.body()
         yield Timeline()
@@ -157,6 +163,10 @@ class LiveScreen(TerminalSized, Screen[None]):
     def engine(self) -> SystemEngine:
         """The engine of the system that its keys act on now."""
         return SystemEngine(self.app, self.where.system)
+
+    def second_line(self) -> list[Cell] | None:
+        """Return what stands in the place of the account's line; None: nothing of this screen."""
+        return None
 
     def asset(self) -> Target | None:
         """Return the stream or consumer that the screen is about, if it is about one."""
@@ -190,7 +200,8 @@ class LiveScreen(TerminalSized, Screen[None]):
         # While a replay plays, only its clock moves between two polls.
         moved = self.late_us == before[1] and only_moved(before[0], self.state)
         if self.paused is not rested or not moved:
-            self.strip.show(self.where)
+            self.tabs.show(self.where)
+            self.strip.show(self.where, paused=self.paused)
             self.note.keep_up()
             self.refresh_state()
 

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.peek import Brief, Peek, WithPeek
-from natstui.tui.frame.live import watch_rows
+from natstui.tui.frame.live import LiveScreen, watch_rows
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.frame.systems import own_key, system_of, systems_of
 from natstui.tui.frame.table_screen import TableScreen
@@ -37,7 +37,7 @@ def open_of_row(screen: TableScreen, message: Open) -> None:
     screen.app.post_message(message)
 
 
-def watch_shown(screen: TableScreen, keys: Iterable[Hashable]) -> None:
+def watch_shown(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
     """Ask each engine to poll first what is in view of its system."""
     names = [one.name for one in screen.where.systems] if screen.where.joins else []
     by_system: dict[str | None, list[object]] = {name: [] for name in names}

@@ -131,7 +131,7 @@ class TableScreen(LiveScreen):
         """Another system may allow other things."""
         if self.where.joins:
             self.refresh_bindings()
-            self.strip.show(self.where)
+            self.strip.show(self.where, paused=self.paused)
 
     @on(CommandLine.LookedFor)
     def _filter(self, message: CommandLine.LookedFor) -> None:

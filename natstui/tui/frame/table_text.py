@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from natstui.clean import clean_line
 from natstui.model.live.row_filter import compiled
 from natstui.model.live.state import State
-from natstui.tui.frame.columns import ColumnSpec, Order, arranged
+from natstui.tui.frame.columns import ColumnSpec, Order, arranged, natural
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
@@ -88,7 +88,7 @@ def in_order(
         rows = list(before)
     else:
         # Equal values stay in the order of their names.
-        rows.sort(key=lambda row: str(view.key(row)))
+        rows.sort(key=lambda row: natural(str(view.key(row))))
     spec = next((spec for spec in specs if spec.id == order.column), specs[0])
     return arranged(spec.sort(view), rows, order.reverse)
 

@@ -8,9 +8,17 @@ from typing import NamedTuple
 
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.findings.catalogue.consumers import STANDSTILL
 from natstui.model.findings.catalogue.kind import Kind, Level
-from natstui.model.findings.finding import Finding
-from natstui.model.findings.verdict import Verdict, consumer_verdict, stream_verdict
+from natstui.model.findings.catalogue.status import Status
+from natstui.model.findings.finding import Finding, of_key
+from natstui.model.findings.verdict import (
+    Verdict,
+    consumer_verdict,
+    statuses,
+    stream_statuses,
+    stream_verdict,
+)
 from natstui.model.live.age import (
     at_moment,
     consumer_is_stale,
@@ -31,7 +39,7 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.tui.kit.table.rows import Cell
-from natstui.units import duration_text
+from natstui.units import counted, duration_text
 
 LOOKS: Mapping[Level, str] = {
     "ok": "ok", "idle": "dim", "warn": "warn", "bad": "bad", "unknown": "dim",
@@ -42,10 +50,24 @@ GLYPHS: Mapping[Level, str] = {"ok": "●", "idle": "○", "warn": "▲", "bad":
 
 
 class Below(NamedTuple):
-    """The worst level of what is wrong with the consumers of a stream, and how many are so."""
+    """The worst of what is wrong with the consumers of a stream, and how many are so."""
 
-    level: Level
-    findings_count: int
+    kind: Kind
+    consumers_count: int
+    are_stuck: bool
+    """Nothing more is delivered to any of them, though messages are pending."""
+
+    @property
+    def text(self) -> str:
+        """Return it in a few words, with its sign."""
+        kind = self.kind
+        what = "stuck" if self.are_stuck else kind.severity
+        return f"{GLYPHS[kind.level]} {counted(self.consumers_count, 'consumer')} {what}"
+
+
+def _severity_level(status: Status | Kind) -> int:
+    """Return where a row sorts: what it does while nothing is wrong makes no difference."""
+    return status.severity_level if isinstance(status, Kind) else 0
 
 
 def severity_cell(kind: Kind) -> Cell:
@@ -147,15 +169,35 @@ class StreamView(View):
         return self.state.findings.open_counts().below_count
 
     def below(self, row: int) -> Below | None:
-        """Return how much is wrong with the consumers of a stream: the worst of it."""
-        critical, warnings = self._below.get(self.columns.name[row], (0, 0))
-        if critical:
-            return Below("bad", critical)
-        return Below("warn", warnings) if warnings else None
+        """Return what is wrong with the consumers of a stream: the worst of it."""
+        name = self.columns.name[row]
+        if name not in self._below:
+            return None
+        state = self.state
+        rows = state.consumers.roster.rows_of_stream.get(name, ())
+        found = [state.findings.worst(of_key(state.consumers.roster.keys[at])) for at in rows]
+        wrong = [it.kind for it in found if it is not None and it.kind.severity != "info"]
+        if not wrong:
+            return None
+        worst = max(wrong, key=lambda kind: kind.severity_level)
+        alike = [kind for kind in wrong if kind.severity == worst.severity]
+        return Below(worst, len(alike), all(kind in STANDSTILL for kind in alike))
+
+    def severity_levels(self) -> list[int]:
+        """Return how bad each row is, its consumers as well; 0 where nothing is wrong."""
+        levels = [_severity_level(status) for status in stream_statuses(self.state)]
+        for name in self._below:
+            for row in self.state.streams.roster.rows_of_stream.get(name, ()):
+                below = self.below(row)
+                if below is not None:
+                    levels[row] = max(levels[row], below.kind.severity_level)
+        return levels
 
     def problem(self, row: int) -> bool:
-        """Tell whether something is wrong with the stream, or its row is old."""
-        return self.verdict(row).level in ("bad", "warn") or self.stale_s(row) is not None
+        """Tell whether something is wrong with the stream or its consumers, or its row is old."""
+        if self.verdict(row).level in ("bad", "warn") or self.columns.name[row] in self._below:
+            return True
+        return self.stale_s(row) is not None
 
     def search_text(self, row: int) -> str:
         """Return what a filter looks at: name and subjects."""
@@ -239,6 +281,10 @@ class ConsumerView(View):
         if not consumer_is_stale(self.state, row):
             return None
         return (self.now_mono_us - self.columns.sampled_mono_us[row]) / 1e6
+
+    def severity_levels(self) -> list[int]:
+        """Return how bad each row is; 0 where nothing is wrong."""
+        return [_severity_level(status) for status in statuses(self.state)]
 
     def problem(self, row: int) -> bool:
         """Tell whether something holds the consumer back or it falls behind."""

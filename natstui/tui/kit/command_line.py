@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,9 +12,20 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.suggester import Suggester
-from textual.widgets import Input, Label
+from textual.widgets import Input, Label, Static
+
+from natstui.tui.kit.text import safe
 
 HISTORY_KEPT = 100
+_OFFERED_COUNT = 40
+
+
+class OfferingSuggester(Suggester):
+    """Completes a line, and lists what its last word may become."""
+
+    @abstractmethod
+    def offers(self, value: str, most_count: int) -> list[str]:
+        """Return the words that the last one of a line may become, at most so many."""
 
 
 class CommandLine(Horizontal):
@@ -22,10 +34,14 @@ class CommandLine(Horizontal):
     DEFAULT_CSS = """
     CommandLine {
         dock: bottom; height: 1; display: none; background: $panel; margin: 0 0 1 0;
+        layout: grid; grid-size: 2; grid-columns: 1 1fr; grid-rows: 1;
         Label { width: auto; color: $text-accent; text-style: bold; }
         Input { width: 1fr; }
+        #offers { display: none; column-span: 2; padding: 0 1; color: $text-muted; }
     }
     CommandLine.-open { display: block; }
+    CommandLine.-offering { height: 2; }
+    CommandLine.-offering #offers { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel", id="line.cancel"),
@@ -47,7 +63,7 @@ class CommandLine(Horizontal):
         text: str
 
     history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
-    completing: ClassVar[Suggester | None] = None
+    completing: ClassVar[OfferingSuggester | None] = None
     """What `:` offers while one types; set once by the app."""
 
     def __init__(self) -> None:
@@ -56,7 +72,8 @@ class CommandLine(Horizontal):
         self._at = 0
 
     def compose(self) -> ComposeResult:
-        """Prefix and input."""
+        """What may be typed, then prefix and input."""
+        yield Static(id="offers", markup=False)
         yield Label(":", markup=False)
         line = Input(compact=True, select_on_focus=False)
         # A screen without anything else to focus would give its keys to the hidden line.
@@ -76,6 +93,8 @@ class CommandLine(Horizontal):
         line = self.query_one(Input)
         line.suggester = self.completing if prefix == ":" else None
         self.add_class("-open")
+        self.set_class(prefix == ":", "-offering")
+        self._offer(text)
         with line.prevent(Input.Changed):
             line.value = text
         line.cursor_position = len(text)
@@ -97,6 +116,19 @@ class CommandLine(Horizontal):
         event.stop()
         if self.is_open and self.prefix == "/":
             self.post_message(self.LookedFor(event.value))
+        self._offer(event.value)
+
+    def _offer(self, text: str) -> None:
+        """List what the last word may become, as many as fit."""
+        if self.prefix != ":" or self.completing is None:
+            return
+        room, shown = max(20, self.screen.size.width - 4), list[str]()
+        for offer in self.completing.offers(text, _OFFERED_COUNT):
+            room -= len(offer) + 2
+            if room < 0:
+                break
+            shown.append(offer)
+        self.query_one("#offers", Static).update(safe("  ".join(shown)))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Remember what was entered, close the line, and post it."""

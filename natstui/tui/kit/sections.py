@@ -12,7 +12,7 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.model.live.snapshot import Peer
 from natstui.model.servers.replicas import replica_text, state_of
-from natstui.tui.kit.looks import STYLES
+from natstui.tui.kit.looks import STYLES, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
@@ -26,6 +26,8 @@ class Line:
     label: str
     text: str
     look: str = ""
+    parts: tuple[tuple[int, int, str], ...] = ()
+    """Where a part of the text has a look of its own: from, to, look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ def _hanging(value: Content, width: int) -> list[Content]:
 def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
     """Return one line: its label, then its value within the room beside it."""
     value = safe(line.text, line.look)
+    for start, end, look in line.parts:
+        value = value.stylize(style_of(look), start, end)
     if not line.label:
         return _hanging(value, width)
     label = safe(line.label.ljust(label_width), "dim")

@@ -34,6 +34,14 @@ def scaled_sparkline(
     return f"{sparkline(values, width).lstrip()} 0–{written(max(0.0, *known))}"
 
 
+def bar(share: float, width: int) -> str:
+    """Return a share from 0 to 1 as a bar of `width` cells; more than 0 is seen as more."""
+    filled = round(width * min(1.0, max(0.0, share)))
+    if share > 0:
+        filled = max(1, filled)
+    return "▓" * filled + "░" * (width - filled)
+
+
 def _block(value: float | None, top: float) -> str:
     """Return the block whose height is the value's share of `top`."""
     if value is None:

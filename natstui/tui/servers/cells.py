@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from natstui.clean import clean_line
 from natstui.model.live.limits import is_near
 from natstui.model.servers.leaders import Leaders
-from natstui.model.servers.server import JetStreamHere, ServerRates, Servers, ServerSeen
+from natstui.model.servers.server import (
+    JetStreamHere,
+    ServerRates,
+    Servers,
+    ServerSeen,
+    Storage,
+)
 from natstui.model.servers.watch import KnownServer
 from natstui.model.servers.words import LEADER, meta_role
 from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.kit.sparkline import bar
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 
+_BAR_CELLS = 4
 BUSY_PERCENT = 90.0
 """Of each core."""
 
@@ -90,6 +99,15 @@ def _number(value: int | None, look: str = "") -> Cell:
     return Cell(count_text(value), "dim" if value is None else look)
 
 
+def _used(store: Storage | None) -> Cell:
+    """Return a bar of what is used, and the bytes."""
+    if store is None:
+        return Cell(UNKNOWN, "dim")
+    share = store.used_bytes / store.max_bytes if store.max_bytes > 0 else 0.0
+    look = "bad" if is_near(store.used_bytes, store.max_bytes) else ""
+    return Cell(f"{bar(share, _BAR_CELLS)} {bytes_text(store.used_bytes):>8}", look)
+
+
 def _size(value: int | None, look: str = "") -> Cell:
     return Cell(bytes_text(value), "dim" if value is None else look)
 
@@ -126,7 +144,9 @@ def _cpu(view: ServerView, row: int) -> Cell:
     one = view.things[row]
     if one.cpu_percent is None:
         return Cell(UNKNOWN, "dim")
-    return Cell(f"{one.cpu_percent:g}", "warn" if _is_busy(one) else "")
+    share = one.cpu_percent / (100 * (one.cores_count or 1))
+    text = f"{bar(share, _BAR_CELLS)} {one.cpu_percent:>4.0f}"
+    return Cell(text, "warn" if _is_busy(one) else "")
 
 
 def _memory(view: ServerView, row: int) -> Cell:
@@ -208,10 +228,9 @@ _errors_count = _js(lambda it: it.api_errors_count)
 
 
 def _file(view: ServerView, row: int) -> Cell:
-    """What JetStream holds in files."""
-    return _size(
-        _file_bytes(view.things[row]), "bad" if _is_full(view.things[row].jetstream) else ""
-    )
+    """What JetStream holds in files, and how much of what it may that is."""
+    it = view.things[row].jetstream
+    return _used(None if it is None else it.file)
 
 
 def _free(view: ServerView, row: int) -> Cell:
@@ -220,8 +239,9 @@ def _free(view: ServerView, row: int) -> Cell:
 
 
 def _store(view: ServerView, row: int) -> Cell:
-    """What JetStream holds in memory."""
-    return _size(_store_bytes(view.things[row]))
+    """What JetStream holds in memory, and how much of what it may that is."""
+    it = view.things[row].jetstream
+    return _used(None if it is None else it.memory)
 
 
 def _ha(view: ServerView, row: int) -> Cell:
@@ -240,6 +260,18 @@ def _errors(view: ServerView, row: int) -> Cell:
     return _number(_errors_count(view.things[row]))
 
 
+def _whole_row(column: ColumnSpec[ServerView]) -> ColumnSpec[ServerView]:
+    """Return a column whose cells are red where the server is down."""
+
+    def cell(view: ServerView, row: int) -> Cell:
+        shown = column.cell(view, row)
+        down = view.things[row].name in view.down_s
+        return Cell(shown.text, "bad") if down else shown
+
+    cell.__doc__ = column.cell.__doc__
+    return replace(column, cell=cell)
+
+
 def _by(get: Callable[[ServerSeen], object]) -> Callable[[ServerView], Sequence[object]]:
     return lambda view: [get(one) for one in view.things]
 
@@ -254,13 +286,13 @@ def _by_rate(get: Callable[[ServerRates], float]) -> Callable[[ServerView], Sequ
 
 _text: Callable[..., ColumnSpec[ServerView]] = partial(ColumnSpec, align="left", descends=False)
 
-SERVER_COLUMNS: tuple[ColumnSpec[ServerView], ...] = (
+SERVER_COLUMNS: tuple[ColumnSpec[ServerView], ...] = tuple(map(_whole_row, (
     _text("name", "NAME", 10, 0, _name, _by(lambda one: one.name), flex=3),
     _text("meta", "META", 8, 2, _meta, lambda view: [view.role(row)[0] for row in view.rows()]),
     _text("version", "VERSION", 7, 5, _version, _by(lambda one: one.version), max_width=14),
     _text("cluster", "CLUSTER", 7, 8, _cluster, _by(lambda one: one.cluster), max_width=16),
     ColumnSpec("uptime", "UPTIME", 7, 4, _uptime, _by(lambda one: one.uptime_s)),
-    ColumnSpec("cpu", "CPU%", 5, 1, _cpu, _by(lambda one: one.cpu_percent)),
+    ColumnSpec("cpu", "CPU%", 9, 1, _cpu, _by(lambda one: one.cpu_percent)),
     ColumnSpec("memory", "MEMORY", 8, 3, _memory, _by(lambda one: one.memory_bytes)),
     ColumnSpec("conns", "CONNS", 5, 2, _connections, _by(lambda one: one.connections_count)),
     ColumnSpec("subs", "SUBS", 5, 9, _subscriptions, _by(lambda one: one.subscriptions_count)),
@@ -273,13 +305,13 @@ SERVER_COLUMNS: tuple[ColumnSpec[ServerView], ...] = (
                lambda view: [view.led(row, "consumers") for row in view.rows()]),
     ColumnSpec("behind", "BEHIND", 6, 3, _behind,
                lambda view: [view.leaders.behind_count.get(one.name, 0) for one in view.things]),
-    ColumnSpec("file", "FILE", 8, 5, _file, _by(_file_bytes)),
+    ColumnSpec("file", "STORAGE", 13, 5, _file, _by(_file_bytes)),
     ColumnSpec("free", "FREE", 8, 7, _free, _by(_file_free_bytes)),
-    ColumnSpec("store", "MEM STORE", 9, 10, _store, _by(_store_bytes)),
+    ColumnSpec("store", "MEM STORE", 13, 10, _store, _by(_store_bytes)),
     ColumnSpec("ha", "HA", 5, 9, _ha, _by(_ha_count)),
     ColumnSpec("inflight", "API NOW", 7, 11, _inflight, _by(_inflight_count)),
     ColumnSpec("errors", "API ERR", 7, 12, _errors, _by(_errors_count)),
     ColumnSpec("routes", "ROUTES", 6, 12, _routes, _by(lambda one: one.routes_count)),
     ColumnSpec("in_b", "IN B/S", 8, 13, _in_bytes, _by_rate(lambda rate: rate.in_bytes_per_s)),
     ColumnSpec("out_b", "OUT B/S", 8, 13, _out_bytes, _by_rate(lambda r: r.out_bytes_per_s)),
-)  # fmt: skip
+)))  # fmt: skip

@@ -7,11 +7,11 @@ from functools import partial
 from operator import attrgetter
 
 from natstui.clean import clean_line
-from natstui.model.findings.verdict import stream_statuses
 from natstui.model.live.history import Point
 from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
-from natstui.tui.frame.columns import ColumnSpec
+from natstui.model.servers.replicas import state_of
+from natstui.tui.frame.columns import ColumnSpec, natural
 from natstui.tui.frame.view import GLYPHS, LOOKS, StreamView, subjects_text
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
@@ -27,18 +27,18 @@ def name(view: StreamView, row: int) -> Cell:
 
 
 def status(view: StreamView, row: int) -> Cell:
-    """What is wrong with it; "✖2 below": its consumers have 2 critical findings (▲: warnings)."""
+    """What is wrong with it or with its consumers, the worst first; else what it does."""
     verdict = view.verdict(row)
-    said, look = f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level]
+    own = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
     below = view.below(row)
     if below is None:
-        return Cell(said, look)
-    return Cell(
-        f"{said}  {GLYPHS[below.level]}{below.findings_count} below",
-        look,
-        len(said),
-        LOOKS[below.level],
-    )
+        return own
+    consumers = Cell(below.text, LOOKS[below.kind.level])
+    if verdict.finding is None:
+        return consumers
+    is_worse = verdict.finding.severity_level >= below.kind.severity_level
+    first, second = (own, consumers) if is_worse else (consumers, own)
+    return Cell(f"{first.text}  {second.text}", first.look, len(first.text), second.look)
 
 
 def kind(view: StreamView, row: int) -> Cell:
@@ -219,6 +219,17 @@ def leader(view: StreamView, row: int) -> Cell:
     return Cell(clean_line(text), "bad" if down else "dim")
 
 
+def replicas(view: StreamView, row: int) -> Cell:
+    """The servers that have it: * leads, ! is offline, behind or not heard of by its leader."""
+    peers, server = view.columns.peers[row], view.columns.leader[row]
+    names = [] if server is None else [f"{server}*"]
+    away = [peer.name for peer in peers if state_of(peer) != "current"]
+    names += [f"{peer.name}{'!' if peer.name in away else ''}" for peer in peers]
+    if server is None:
+        names = ["no leader", *names]
+    return Cell(clean_line(" ".join(names)), "bad" if away or server is None else "dim")
+
+
 def holes(view: StreamView, row: int) -> Cell:
     """Messages deleted between first and last, and those lost by damage of the store."""
     deleted, lost = view.columns.deleted_msgs[row], view.columns.lost_msgs[row]
@@ -238,8 +249,12 @@ def _by_age(column: str) -> Sort:
     return lambda view: [None if at is None else -at for at in getattr(view.columns, column)]
 
 
+def _by_name(view: StreamView) -> Sequence[object]:
+    return list(map(natural, view.columns.name))
+
+
 def _by_status(view: StreamView) -> Sequence[object]:
-    return [one.severity_level for one in stream_statuses(view.state)]
+    return view.severity_levels()
 
 
 def _by_rate(view: StreamView) -> Sequence[object]:
@@ -266,8 +281,8 @@ _number: Callable[..., ColumnSpec[StreamView]] = ColumnSpec
 _words: Callable[..., ColumnSpec[StreamView]] = partial(ColumnSpec, align="left", descends=False)
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
-    _words("name", "STREAM", 18, 0, name, _by("name"), flex=1),
-    _words("status", "STATUS", 19, 5, status, _by_status, flex=1, max_width=26, descends=True),
+    _words("name", "STREAM", 18, 0, name, _by_name, flex=1),
+    _words("status", "STATUS", 21, 5, status, _by_status, flex=1, max_width=26, descends=True),
     _words("kind", "KIND", 6, 12, kind, _by_config("kind")),
     _words("subjects", "SUBJECTS", 14, 15, subjects, _by_config("subjects"), flex=3),
     _words("storage", "STORE", 6, 18, storage, _by_config("storage")),
@@ -289,4 +304,6 @@ STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
     _number("full", "FULL IN", 7, 17, full, _by_full, descends=False),
     _number("holes", "HOLES", 8, 20, holes, _by("deleted_msgs")),
     _words("leader", "LEADER", 12, 22, leader, _by("leader"), flex=1),
-)
+    _words("replicas", "REPLICAS", 14, 9, replicas, _by("leader"), flex=1, max_width=40,
+           from_width=160),
+)  # fmt: skip

@@ -35,7 +35,7 @@ class StreamsScreen(SelectionScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"
-    START = Order("name")
+    START = Order("status", reverse=True)
 
     def __init__(self) -> None:
         super().__init__()

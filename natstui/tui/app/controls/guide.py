@@ -72,7 +72,7 @@ def _ran_load(state: State) -> bool:
 
 STEPS = (
     _Step(
-        "Each stream: what it stores, and how fast. {screen.consumers|2} shows their consumers.",
+        "What is wrong, what moves, who leads. {screen.consumers|2} shows every consumer.",
         "ConsumersScreen",
     ),
     _Step(

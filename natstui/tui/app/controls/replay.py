@@ -75,13 +75,13 @@ class ReplayControls(Part):
         return position
 
     async def open(self, folder: str) -> None:
-        """Replay the recording in a folder, from the table of streams on."""
+        """Replay the recording in a folder, from the overview on."""
         if not await close_covering(self._app):
             return
         self.marked_a = None
         self._speed_asked = _NO_SPEED_ASKED
         # What was in view, as the result of a load, may be nothing that was recorded.
-        await go_to(self._app, "streams")
+        await go_to(self._app, "overview")
         self._engines.replay_session(folder)
 
     def leave(self) -> None:

@@ -114,6 +114,17 @@ def findings_parts(*states: State) -> list[Cell]:
     ]
 
 
+def wrong_text(states: Sequence[State]) -> tuple[str, str]:
+    """Return how many findings are open, in signs, and the look of the worst."""
+    counts = open_counts(states)
+    critical, warnings = counts["critical"], counts["warning"]
+    parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
+    parts += [f"{GLYPHS['warn']}{count_text(warnings)}"] if warnings else []
+    if not parts:
+        return f"{GLYPHS['ok']} fine", "ok"
+    return " ".join(parts), "bad" if critical else "warn"
+
+
 def recording_cell(recording: RecordingChanged) -> Cell:
     """Return that it records, and how much; or that it cannot write."""
     if recording.reason:

@@ -12,23 +12,33 @@ from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text
 from natstui.tui.frame.head.several import all_parts, one_parts, total_parts
 from natstui.tui.frame.head.status_text import account_parts, joined, link_parts
 from natstui.tui.frame.systems import Where
+from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
+
+PAUSED = Cell(" PAUSED ", "paused")
+"""The user stopped polling."""
 
 
 class StatusStrip(Static):
     """Connection and server; account, API and the monitor's own cost."""
 
     DEFAULT_CSS = """
-    StatusStrip { dock: top; height: 2; padding: 0 1; background: $panel; color: $foreground; }
+    StatusStrip {
+        dock: top; height: 2; margin: 1 0 0 0; padding: 0 1;
+        background: $surface; color: $foreground;
+    }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, second_line: Callable[[], list[Cell] | None]) -> None:
+        """`second_line` returns what a screen shows in the place of the account; None: nothing."""
         super().__init__(markup=False)
+        self._second_line = second_line
         self._where = Where()
+        self._paused = False
 
-    def show(self, where: Where) -> None:
+    def show(self, where: Where, *, paused: bool = False) -> None:
         """Show all systems, or the one that the keys of the screen act on."""
-        self._where = where
+        self._where, self._paused = where, paused
         self._draw()
 
     def on_resize(self) -> None:
@@ -43,6 +53,11 @@ class StatusStrip(Static):
         else:
             first = one_parts(one, systems) if systems else link_parts(one.state, one.late_us)
             lines = [first, account_parts(one.state, one.late_us)]
+        if self._paused:
+            # In front of everything: whatever stands behind it is of an earlier moment.
+            lines[0] = [PAUSED, *lines[0]]
+        if (own := self._second_line()) is not None:
+            lines[1] = own
         self.update(Content("\n").join([joined(parts, width) for parts in lines]))
 
 

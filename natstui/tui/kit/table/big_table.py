@@ -167,12 +167,12 @@ class BigTable(TableView):
         at = event.get_content_offset(self)
         if at is None:
             return
-        if at.y == 0:
+        if at.y < self.titles_lines:
             column = self.columns_now.at(at.x, round(self.scroll_x))
             if column is not None and column.sortable:
                 self.post_message(messages.HeaderSelected(self, column.id))
             return
-        position = at.y - 1 + round(self.scroll_y)
+        position = at.y - self.titles_lines + round(self.scroll_y)
         if position < len(self.source.order):
             self.move(position)
             if event.chain >= 2:
@@ -180,7 +180,9 @@ class BigTable(TableView):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Show which row the pointer is on."""
-        at = event.y - 1 + round(self.scroll_y) if event.y > 0 else None
+        offset = event.get_content_offset(self)
+        row = None if offset is None else offset.y - self.titles_lines
+        at = None if row is None or row < 0 else row + round(self.scroll_y)
         if at != self._hover:
             self._hover = at
             self.repaint_changed()

@@ -65,10 +65,14 @@ class TableLines(ScrollView, can_focus=True):
         columns: Sequence[Column],
         *,
         empty: str = "nothing to show",
+        titles: bool = True,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
+        """`titles`: the first line names the columns."""
         super().__init__(id=id, classes=classes)
+        self.titles_lines = 1 if titles else 0
+        """Lines above the first row."""
         self.columns = tuple(columns)
         self._empty = empty
         self.sort: Sort | None = None
@@ -85,7 +89,7 @@ class TableLines(ScrollView, can_focus=True):
     @property
     def page(self) -> int:
         """Return how many rows fit below the titles."""
-        return max(1, self.scrollable_content_region.height - 1)
+        return max(1, self.scrollable_content_region.height - self.titles_lines)
 
     @property
     def columns_now(self) -> Layout:
@@ -98,7 +102,7 @@ class TableLines(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen: the titles, a row, or nothing."""
         scroll_x, width = round(self.scroll_x), self.scrollable_content_region.width
-        if y == 0:
+        if y < self.titles_lines:
             return self._painter.header(self.sort, self.columns_now, scroll_x, width)
         look = self._look(y)
         self._painted[y] = look
@@ -107,7 +111,8 @@ class TableLines(ScrollView, can_focus=True):
         text = ""
         if not self.source.order:
             said = "loading …" if isinstance(self.source, NoRows) else self.empty
-            text = _line_of(said, y - min(2, self.size.height - 1), width)
+            first = min(2 * self.titles_lines, self.size.height - 1)
+            text = _line_of(said, y - first, width)
         return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
 
     @property
@@ -124,7 +129,7 @@ class TableLines(ScrollView, can_focus=True):
 
     def _look(self, y: int) -> Look | None:
         """Return what line `y` shows now; None below the last row."""
-        position = y - 1 + round(self.scroll_y)
+        position = y - self.titles_lines + round(self.scroll_y)
         order = self.source.order
         if position >= len(order):
             return None
@@ -137,13 +142,13 @@ class TableLines(ScrollView, can_focus=True):
         """Repaint the lines that would not look as they did; the rest costs no output."""
         self._cells.forget_if_many()
         width = self.size.width
-        for y in range(1, self.size.height):
+        for y in range(self.titles_lines, self.size.height):
             if y not in self._painted or self._look(y) != self._painted[y]:
                 self.refresh(Region(0, y, width, 1))
 
     def resize_content(self) -> None:
         """Tell the scroll bar how many rows and cells there are."""
-        size = Size(self.columns_now.total_width, len(self.source.order) + 1)
+        size = Size(self.columns_now.total_width, len(self.source.order) + self.titles_lines)
         if size != self.virtual_size:
             self.virtual_size = size
 

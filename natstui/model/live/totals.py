@@ -1,0 +1,149 @@
+"""A system as a whole: what flows in and out, what waits, how full it is, which rows stand out."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, pairwise
+from typing import NamedTuple
+
+from natstui.model.live.history import History, Point, Sample
+from natstui.model.live.rates import rate_column
+from natstui.model.live.state import State
+from natstui.model.live.table import Key, Roster
+from natstui.values import dataclass
+
+_READ = "sampled_mono_us"
+
+
+class Total(NamedTuple):
+    """One figure of a system: its value now, None where it is unknown, and its last minute."""
+
+    now: float | None
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUse:
+    """How much is stored, and of how much; `max_bytes` is None where nothing limits it."""
+
+    used_bytes: int
+    max_bytes: int | None
+
+    @property
+    def share(self) -> float | None:
+        """Return the used part, 1 for all of it; None without a limit."""
+        return self.used_bytes / self.max_bytes if self.max_bytes else None
+
+
+def stored_per_s(state: State) -> Total:
+    """Return how many messages clients store a second.
+
+    Streams without subjects of their own, as mirrors, only copy what another stream stored.
+    """
+    configurations = state.stream_configurations
+
+    def is_published_to(key: Key) -> bool:
+        config = configurations.get(str(key[0]))
+        return config is None or bool(config.subjects)
+
+    return _flow(state.stream_history, "last_seq", is_published_to)
+
+
+def delivered_per_s(state: State) -> Total:
+    """Return how many messages consumers are delivered a second, redeliveries included."""
+    return _flow(state.consumer_history, "delivered_consumer_seq", lambda _key: True)
+
+
+def pending_msgs(state: State) -> Total:
+    """Return how many messages wait to be delivered, over all consumers."""
+    samples = state.consumer_history.recent
+    points = [Point(one.mono_us, sum(one.columns["pending_msgs"])) for one in samples]
+    known = bool(state.costs)
+    return Total(
+        float(sum(state.consumers.columns.pending_msgs)) if known else None, tuple(points)
+    )
+
+
+def storage_use(state: State) -> StorageUse | None:
+    """Return the files that the account stores; of all servers where no limit of its own is set.
+
+    None where neither is known.
+    """
+    account = state.account
+    if account is not None and account.max_storage_bytes:
+        return StorageUse(account.storage_bytes, account.max_storage_bytes)
+    newest = state.servers.newest if state.replay is None else None
+    files = [one.jetstream.file for one in newest.rows if one.jetstream] if newest else []
+    if files and all(file.max_bytes > 0 for file in files):
+        return StorageUse(
+            sum(file.used_bytes for file in files), sum(file.max_bytes for file in files)
+        )
+    return None if account is None else StorageUse(account.storage_bytes, None)
+
+
+def busiest_streams(state: State, most_count: int) -> list[int]:
+    """Return rows of the streams that store the most messages a second, the busiest first."""
+    return _largest(
+        range(len(state.streams)), rate_column(state.stream_history, "last_seq"), most_count
+    )
+
+
+def lagging_consumers(state: State, most_count: int) -> list[int]:
+    """Return rows of the consumers with the most pending messages, the most first."""
+    pending = state.consumers.columns.pending_msgs
+    return _largest((row for row, count in enumerate(pending) if count), pending, most_count)
+
+
+def _largest(rows: Iterable[int], values: Sequence[float | None], most_count: int) -> list[int]:
+    """Return the rows with the largest values; unknown ones come last, equal ones in order."""
+
+    def value(row: int) -> float:
+        known = values[row] if row < len(values) else None
+        return -1.0 if known is None else float(known)
+
+    return heapq.nsmallest(most_count, rows, key=lambda row: (-value(row), row))
+
+
+def _flow(history: History, name: str, counts: Callable[[Key], bool]) -> Total:
+    """Return the growth a second of a counter over the rows that count."""
+    samples = list(history.recent[:1])
+    for one in history.recent[1:]:
+        # A poll that came before the rows were read again says nothing of what flowed.
+        if (
+            one.roster is not samples[-1].roster
+            or one.columns[_READ] != samples[-1].columns[_READ]
+        ):
+            samples.append(one)
+    if not samples:
+        return Total(None, ())
+    masks: dict[int, list[bool]] = {}
+
+    def mask(roster: Roster) -> list[bool]:
+        if id(roster) not in masks:
+            masks[id(roster)] = [counts(key) for key in roster.keys]
+        return masks[id(roster)]
+
+    rates = compress(rate_column(history, name), mask(samples[-1].roster))
+    known = [rate for rate in rates if rate is not None]
+    sums = [sum(compress(one.columns[name], mask(one.roster))) for one in samples]
+    points: list[Point] = []
+    for at, (older, newer) in enumerate(pairwise(samples)):
+        if older.roster is newer.roster:
+            grown = sums[at + 1] - sums[at]
+        else:
+            grown = _growth(older, newer, name, mask(newer.roster))
+        elapsed_us = newer.mono_us - older.mono_us
+        is_rate = elapsed_us > 0 and grown >= 0
+        points.append(Point(newer.mono_us, grown * 1e6 / elapsed_us if is_rate else None))
+    return Total(sum(known) if known else None, tuple(points))
+
+
+def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int:
+    """Return the growth of the rows that both samples have."""
+    grown = 0
+    for row, key in enumerate(newer.roster.keys):
+        before = older.roster.row_of.get(key)
+        if mask[row] and before is not None:
+            grown += newer.columns[name][row] - older.columns[name][before]
+    return grown

@@ -1,0 +1,156 @@
+"""The first line of every screen: the lists there are, with key and count, one of them lit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from textual import events
+from textual.content import Content
+from textual.widgets import Static
+
+from natstui.clean import clean_line
+from natstui.model.live.state import State
+from natstui.tui.frame.head.status_text import wrong_text
+from natstui.tui.frame.systems import Where
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.text import safe
+from natstui.units import count_text
+
+
+class Tab(NamedTuple):
+    """One list: the mode of the app that shows it, its key, its name."""
+
+    mode: str
+    key: str
+    title: str
+
+    @property
+    def binding_id(self) -> str:
+        """Return the id of its key, under which a user may move it."""
+        return f"screen.{self.mode}"
+
+
+TABS = (
+    Tab("overview", "0", "Overview"),
+    Tab("streams", "1", "Streams"),
+    Tab("consumers", "2", "Consumers"),
+    Tab("events", "3", "Events"),
+    Tab("server", "4", "Servers"),
+    Tab("findings", "5", "Findings"),
+    Tab("connections", "6", "Connections"),
+    Tab("buckets", "7", "Buckets"),
+    Tab("benchmark", "b", "Bench"),
+)
+
+
+def counts(states: Sequence[State]) -> dict[str, Cell]:
+    """Return what stands behind the name of each tab; nothing where it is not known."""
+    numbers = {
+        "streams": sum(len(state.streams) for state in states),
+        "consumers": sum(len(state.consumers) for state in states),
+        "server": sum(len(state.servers.known) for state in states if state.replay is None),
+        "connections": sum(one.clients.connections_count for one in states if one.clients),
+        "buckets": sum(
+            config.kind != "stream"
+            for state in states
+            for config in state.stream_configurations.values()
+        ),
+    }
+    found = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
+    text, look = wrong_text(states)
+    if look != "ok":
+        found["findings"] = Cell(text, look)
+    if any(state.benchmark and not state.benchmark.finished for state in states):
+        found["benchmark"] = Cell("●", "ok")
+    return found
+
+
+def tab_cells(
+    current: str, counted: Mapping[str, Cell], keys: Mapping[str, str], width: int
+) -> list[tuple[str, list[Cell]]]:
+    """Return mode → its cells; where names do not fit, only the current one has its name."""
+    full = [(tab.mode, _cells(tab, counted, keys, current, named=True)) for tab in TABS]
+    if _width(full) <= width:
+        return full
+    return [(tab.mode, _cells(tab, counted, keys, current, named=False)) for tab in TABS]
+
+
+def _cells(
+    tab: Tab, counted: Mapping[str, Cell], keys: Mapping[str, str], current: str, *, named: bool
+) -> list[Cell]:
+    lit, count = tab.mode == current, counted.get(tab.mode)
+    key = clean_line(keys.get(tab.binding_id, tab.key))
+    if named or lit:
+        cells = [
+            Cell(f" {key} ", "lit key" if lit else "primary"),
+            Cell(tab.title, "lit" if lit else ""),
+        ]
+        cells += [Cell(" ", "lit" if lit else ""), _on(count, lit)] if count else []
+        return [*cells, Cell(" ", "lit" if lit else "")]
+    cells = [Cell(f" {key}", "primary")]
+    cells += [Cell("·", "dim"), count] if count else []
+    return [*cells, Cell(" ")]
+
+
+def _on(count: Cell, lit: bool) -> Cell:
+    return Cell(count.text, "lit") if lit and count.look == "dim" else count
+
+
+def _width(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
+    return sum(len(cell.text) for _, cells in tabs for cell in cells)
+
+
+class TabBar(Static):
+    """The tabs; a click goes to one."""
+
+    DEFAULT_CSS = """
+    TabBar { dock: top; height: 1; background: $panel; color: $foreground; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self._states: Sequence[State] = ()
+        self._keys: dict[str, str] = {}
+        self._ends: list[tuple[int, str]] = []
+        """Where each tab ends on the line, and its mode."""
+
+    def show(self, where: Where) -> None:
+        """Show the counts of all systems, or of the one that there is."""
+        self._states = [one.state for one in where.systems or (where.acting,)]
+        self._draw()
+
+    def on_mount(self) -> None:
+        """Show the tabs before anything is known."""
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Choose again what fits."""
+        self._draw()
+
+    def _draw(self) -> None:
+        tabs = tab_cells(
+            self.app.current_mode, counts(self._states), self._known_keys(), self.size.width
+        )
+        line, self._ends, end = Content(), [], 0
+        for mode, cells in tabs:
+            for cell in cells:
+                line = Content.assemble(line, safe(cell.text, cell.look))
+                end += len(cell.text)
+            self._ends.append((end, mode))
+        self.update(line)
+
+    def _known_keys(self) -> Mapping[str, str]:
+        """Return the user's key of each tab, by the id of its binding; it never changes."""
+        if not self._keys:
+            ids = {tab.binding_id for tab in TABS}
+            for _node, binding, _enabled, _tooltip in self.screen.active_bindings.values():
+                if binding.id in ids:
+                    self._keys.setdefault(binding.id, binding.key_display or binding.key)
+        return self._keys
+
+    async def on_click(self, event: events.Click) -> None:
+        """Go to the list whose tab was clicked."""
+        mode = next((mode for end, mode in self._ends if event.x < end), None)
+        if mode is not None:
+            await self.app.run_action(f"app.switch_mode('{mode}')")

@@ -1,0 +1,420 @@
+"""The panels of the overview: which rows each shows, in which columns. No Textual widgets."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+from natstui.clean import clean_line
+from natstui.model.findings.finding import Finding, worst_first
+from natstui.model.findings.thresholds import STORE_FULL_SHARE, STORE_NEAR_SHARE
+from natstui.model.live.rates import trend_per_s
+from natstui.model.live.state import State, shown_at_us
+from natstui.model.live.totals import (
+    Total,
+    busiest_streams,
+    delivered_per_s,
+    lagging_consumers,
+    pending_msgs,
+    storage_use,
+    stored_per_s,
+)
+from natstui.model.servers.leaders import leaders_of
+from natstui.model.servers.server import ServerRates, Servers, ServerSeen
+from natstui.tui.consumers.cells import CONSUMER_COLUMNS
+from natstui.tui.events.cells import EVENT_COLUMNS, EventView
+from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
+from natstui.tui.findings.text import CALM
+from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.frame.happenings import kind_text, where_text
+from natstui.tui.frame.head.several import system_cell, trouble_of
+from natstui.tui.frame.head.status_text import wrong_text
+from natstui.tui.frame.systems import Joined, SystemState, joined, joined_specs
+from natstui.tui.frame.table_screen import table_columns
+from natstui.tui.frame.table_text import Rows
+from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView, StreamView
+from natstui.tui.kit.sparkline import bar, sparkline
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.table.widths import place
+from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
+from natstui.tui.streams.cells import STREAM_COLUMNS
+from natstui.units import UNKNOWN, bytes_text, count_text, local_text, rate_text
+from natstui.values import dataclass
+
+PanelId = Literal["systems", "wrong", "servers", "busiest", "lagging", "events"]
+PANELS: tuple[PanelId, ...] = get_args(PanelId)
+TITLES: Mapping[PanelId, str] = {
+    "systems": "Systems",
+    "wrong": "Wrong now",
+    "servers": "Servers",
+    "busiest": "Busiest streams",
+    "lagging": "Most lagging consumers",
+    "events": "Latest events",
+}
+UNTITLED: frozenset[PanelId] = frozenset({"wrong", "events"})
+"""Panels whose rows are sentences: no line names their columns."""
+MOST_ROWS = 50
+"""No terminal shows more of one panel."""
+_SPARK_CELLS = 8
+_ROWS_LOOKED_AT = 10
+_FOLDED_EVENTS = 500
+"""So many of the newest events are folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What one panel shows now."""
+
+    id: PanelId
+    rows: Rows[Any]
+    empty: str
+    """What it says without rows."""
+    states: Sequence[State] = ()
+    """Of the systems that it is about."""
+
+    @property
+    def title(self) -> str:
+        """Return the words in its frame, with what is wrong."""
+        if self.id == "wrong" and self.rows.order:
+            text, _look = wrong_text(self.states)
+            return f"{TITLES[self.id]}  {text}"
+        return TITLES[self.id]
+
+    def fitted(self, width: int) -> Panel:
+        """Return the panel with the columns that fit in `width` cells: nothing is cut off."""
+        rows = self.rows
+        cells = [rows.cells(row) for row in rows.order[:_ROWS_LOOKED_AT]]
+        # A column of unknown values would take the room of one that says something.
+        known = [
+            at for at in range(len(rows.specs))
+            if not cells or any(row[at].text.strip() != UNKNOWN for row in cells)
+        ]  # fmt: skip
+        specs = [rows.specs[at] for at in known]
+        layout = place(table_columns(specs), width)
+        seen = len(layout.placed) - layout.hidden_count
+        kept = sorted(placed.index for placed in layout.placed[:seen])
+        return replace(self, rows=Rows(rows.view, [specs[at] for at in kept], rows.order))
+
+
+class SystemView(Listed[SystemState]):
+    """Several systems, by row."""
+
+    def __init__(self, systems: Sequence[SystemState]) -> None:
+        names = [one.name for one in systems]
+        super().__init__(systems, [(name,) for name in names], names)
+
+
+class FoldedEvents(EventView):
+    """The newest events; what is alike is one row, with how often it happened."""
+
+    def __init__(self, state: State, late_us: int) -> None:
+        super().__init__(state, late_us)
+        self.times_count: dict[int, int] = {}
+        """Row → how many of the newest events are like it."""
+        newest: dict[tuple[str, str], int] = {}
+        for row in range(min(len(self), _FOLDED_EVENTS)):
+            event = self.at(row)
+            kind = (kind_text(event), where_text(event))
+            first = newest.setdefault(kind, row)
+            self.times_count[first] = self.times_count.get(first, 0) + 1
+
+    def rows(self) -> Sequence[int]:
+        """Return the newest of each kind, the newest first."""
+        return list(self.times_count)
+
+
+class _Worst(Found):
+    """The worst open findings of a system, without those that nobody must act on."""
+
+    def __init__(self, state: State) -> None:
+        serious = (it for it in state.findings.told() if it.kind.severity != "info")
+        self.left_out_count = 0
+        self.open = heapq.nsmallest(MOST_ROWS, serious, key=worst_first)
+        self.silenced, self.over = [], []
+        self.all = self.open
+
+
+def panels(systems: Sequence[SystemState], rates: Mapping[str, ServerRates]) -> list[Panel]:
+    """Return every panel that has something to say of these systems.
+
+    `rates` has what each server got and sent a second, by its id.
+    """
+    several = len(systems) > 1
+    worst = joined(systems, lambda one: FindingView(one.state, one.late_us, _Worst(one.state)))
+    servers = joined(systems, lambda one: server_view(one.state, rates))
+    streams = joined(systems, lambda one: StreamView(one.state, one.late_us))
+    consumers = joined(systems, lambda one: ConsumerView(one.state, one.late_us))
+    events = joined(systems, lambda one: FoldedEvents(one.state, one.late_us))
+    found = [
+        _panel("systems", SystemView(systems), SYSTEM_COLUMNS, range(len(systems)), "no system"),
+        _panel("wrong", worst, WRONG_COLUMNS, _worst_rows(worst), calm_text(systems)),
+        _panel("servers", servers, SERVERS, _in_turn(servers), "no server is known yet"),
+        _panel(
+            "busiest",
+            streams,
+            BUSIEST,
+            _most(systems, streams, busiest_streams, _rate_of),
+            "no streams",
+        ),
+        _panel(
+            "lagging",
+            consumers,
+            LAGGING,
+            _most(systems, consumers, lagging_consumers, _pending_of),
+            "no message is pending",
+        ),
+        _panel("events", events, EVENTS, _newest(events), "nothing happened yet"),
+    ]
+    states = [one.state for one in systems]
+    return [replace(it, states=states) for it in (found if several else found[1:])]
+
+
+def calm_text(systems: Sequence[SystemState]) -> str:
+    """Return that nothing is wrong, or that it is not known yet."""
+    if any(not one.state.costs for one in systems):
+        return "waiting for the first poll"
+    return CALM
+
+
+def _panel(
+    id: PanelId, view: Any, specs: Sequence[ColumnSpec[Any]], order: Sequence[int], empty: str
+) -> Panel:
+    shown = joined_specs(specs) if isinstance(view, Joined) else specs
+    return Panel(id, Rows(view, shown, order), empty)
+
+
+def _worst_rows(view: Any) -> Sequence[int]:
+    """Return the rows of findings, the worst of all systems first."""
+    if not isinstance(view, Joined):
+        return range(min(len(view), MOST_ROWS))
+    rows = view.rows()
+
+    def rank(row: int) -> tuple[int, bool, int]:
+        which, own = view.at(row)
+        finding: Finding = view.views[which].at(own)
+        return worst_first(finding)
+
+    return sorted(rows, key=rank)[:MOST_ROWS]
+
+
+def _in_turn(view: Any) -> Sequence[int]:
+    return list(view.rows())[:MOST_ROWS]
+
+
+def _newest(view: Any) -> Sequence[int]:
+    """Return the newest events, of all systems, the newest first."""
+    if not isinstance(view, Joined):
+        return list(view.rows())[:MOST_ROWS]
+
+    def at_us(row: int) -> int:
+        which, own = view.at(row)
+        return int(view.views[which].at(own).at_us)
+
+    return sorted(view.rows(), key=at_us, reverse=True)[:MOST_ROWS]
+
+
+def _rate_of(view: StreamView, row: int) -> float:
+    return view.rates(row).in_msgs_per_s or 0.0
+
+
+def _pending_of(view: ConsumerView, row: int) -> float:
+    return float(view.columns.pending_msgs[row])
+
+
+def _most(
+    systems: Sequence[SystemState],
+    view: Any,
+    choose: Callable[[State, int], list[int]],
+    value: Callable[[Any, int], float],
+) -> Sequence[int]:
+    """Return the rows that stand out, of all systems."""
+    if not isinstance(view, Joined):
+        return choose(systems[0].state, MOST_ROWS)
+    chosen = [set(choose(one.state, MOST_ROWS)) for one in systems]
+    rows = [row for row in view.rows() if view.at(row)[1] in chosen[view.at(row)[0]]]
+
+    def rank(row: int) -> float:
+        which, own = view.at(row)
+        return value(view.views[which], own)
+
+    return sorted(rows, key=rank, reverse=True)[:MOST_ROWS]
+
+
+def server_view(state: State, rates: Mapping[str, ServerRates]) -> ServerView:
+    """Return the servers of a system; in a recording those that its streams name."""
+    leaders = leaders_of(state.streams.columns, state.consumers.columns)
+    watch = state.servers
+    seen = watch.newest if state.replay is None and watch.newest and watch.newest.rows else None
+    seen = seen or _named_servers(state)
+    down = watch.down if state.replay is None else ()
+    return ServerView(seen, rates, leaders, down, shown_at_us(state))
+
+
+def _named_servers(state: State) -> Servers:
+    """Return the servers that streams and consumers name, and the one we are connected to."""
+    columns = (state.streams.columns, state.consumers.columns)
+    names = {leader for one in columns for leader in one.leader if leader}
+    names.update(peer.name for one in columns for peers in one.peers for peer in peers)
+    link = state.link
+    if link is not None and link.server_name:
+        names.add(link.server_name)
+    rows = [
+        ServerSeen(
+            name, name, link.cluster if link else None,
+            link.server_version if link and link.server_name == name else None,
+            state.now_at_us, None, None, None, None, None, None, None,
+        )
+        for name in sorted(names)
+    ]  # fmt: skip
+    return Servers("account", tuple(rows))
+
+
+def _mark(view: FindingView, row: int) -> Cell:
+    """How bad it is: ✖ critical, ▲ a warning."""
+    kind = view.at(row).kind
+    return Cell(GLYPHS[kind.level], LOOKS[kind.level])
+
+
+def _wrong(view: FindingView, row: int) -> Cell:
+    """What is wrong in a word or two, and the numbers that show it."""
+    kind = view.at(row).kind
+    cell = _COLUMNS_OF_FINDINGS["what"].cell(view, row)
+    head = len(clean_line(kind.word))
+    return Cell(cell.text, LOOKS[kind.level], head, "")
+
+
+def _clock(view: EventView, row: int) -> Cell:
+    """When it happened: local time of day."""
+    return Cell(local_text(view.at(row).at_us), "dim")
+
+
+def _event(view: EventView, row: int) -> Cell:
+    """What happened; how often, where the same happened again and again."""
+    counts = view.times_count if isinstance(view, FoldedEvents) else {}
+    cell, times = _OF_EVENTS["text"].cell(view, row), counts.get(row, 1)
+    if times == 1:
+        return cell
+    return cell._replace(text=f"{kind_text(view.at(row))} ×{count_text(times)}: {cell.text}")
+
+
+def _growing(view: ConsumerView, row: int) -> Cell:
+    """Whether what is pending grows or falls, over the last 30 s."""
+    change = trend_per_s(view.state.consumer_history, view.key(row), "pending_msgs")
+    if not change:
+        return Cell("" if change is None else "steady", "dim")
+    return Cell(f"{'+' if change > 0 else '-'}{rate_text(abs(change))}/s",
+                "warn" if change > 0 else "ok")  # fmt: skip
+
+
+def _system_name(view: SystemView, row: int) -> Cell:
+    """The system; enter shows it alone."""
+    return system_cell(view.things[row])
+
+
+def _system_wrong(view: SystemView, row: int) -> Cell:
+    """How many critical findings and warnings are open, or why nothing new comes."""
+    one = view.things[row]
+    if trouble := trouble_of(one):
+        return Cell(clean_line(trouble), "bad")
+    return Cell(*wrong_text([one.state]))
+
+
+def _total(get: Callable[[State], Total], text: Callable[[float | None], str]) -> Any:
+    def cell(view: SystemView, row: int) -> Cell:
+        total = get(view.things[row].state)
+        return Cell(f"{spark(total)} {text(total.now)}")
+
+    return cell
+
+
+def spark(total: Total, cells: int = _SPARK_CELLS) -> str:
+    """Return the last minute of a figure in blocks."""
+    return sparkline([point.value for point in total.points], cells)
+
+
+def _stored(view: SystemView, row: int) -> Cell:
+    """How full the storage is."""
+    return storage_cell([view.things[row].state])
+
+
+def storage_cell(states: Sequence[State], bar_cells: int = 8) -> Cell:
+    """Return how full the storage is: a bar and its share, else the bytes in it."""
+    uses = [use for use in map(storage_use, states) if use is not None]
+    if not uses:
+        return Cell("–", "dim")
+    used_bytes = sum(use.used_bytes for use in uses)
+    limits = [use.max_bytes for use in uses if use.max_bytes]
+    if len(limits) < len(uses):
+        return Cell(bytes_text(used_bytes))
+    share = used_bytes / sum(limits)
+    near, full = STORE_NEAR_SHARE, STORE_FULL_SHARE
+    look = "bad" if share >= full else "warn" if share >= near else "ok"
+    return Cell(f"{bar(share, bar_cells)} {100 * share:.0f}%", look)
+
+
+def _nothing(view: object) -> Sequence[object]:
+    return ()
+
+
+def _column(id: str, title: str, width: int, priority: int, cell: Any, **more: Any) -> Any:
+    return ColumnSpec(id, title, width, priority, cell, _nothing, **more)
+
+
+_COLUMNS_OF_FINDINGS = {spec.id: spec for spec in FINDING_COLUMNS}
+_OF_SERVERS = {spec.id: spec for spec in SERVER_COLUMNS}
+_OF_STREAMS = {spec.id: spec for spec in STREAM_COLUMNS}
+_OF_CONSUMERS = {spec.id: spec for spec in CONSUMER_COLUMNS}
+_OF_EVENTS = {spec.id: spec for spec in EVENT_COLUMNS}
+
+SYSTEM_COLUMNS: Sequence[ColumnSpec[Any]] = (
+    _column("name", "SYSTEM", 12, 0, _system_name, align="left", flex=1, max_width=24),
+    _column("wrong", "WRONG", 9, 1, _system_wrong, align="left", flex=2, max_width=40),
+    _column("in", "IN/s", 14, 2, _total(stored_per_s, rate_text)),
+    _column("out", "OUT/s", 14, 4, _total(delivered_per_s, rate_text)),
+    _column("pending", "PENDING", 14, 3, _total(pending_msgs, count_text)),
+    _column("storage", "STORAGE", 13, 5, _stored),
+)
+WRONG_COLUMNS: Sequence[ColumnSpec[Any]] = (
+    _column("mark", "", 1, 0, _mark, align="left"),
+    replace(_COLUMNS_OF_FINDINGS["entity"], width=20, max_width=38, flex=1),
+    replace(_COLUMNS_OF_FINDINGS["what"], cell=_wrong, width=18, flex=6),
+    replace(_COLUMNS_OF_FINDINGS["since"], width=7),
+)
+SERVERS: Sequence[ColumnSpec[Any]] = (
+    replace(_OF_SERVERS["name"], max_width=30),
+    replace(_OF_SERVERS["meta"], priority=1),
+    replace(_OF_SERVERS["streams_led"], priority=2),
+    replace(_OF_SERVERS["cpu"], priority=3),
+    replace(_OF_SERVERS["file"], priority=4),
+    replace(_OF_SERVERS["in_s"], priority=5),
+    replace(_OF_SERVERS["conns"], priority=6),
+    replace(_OF_SERVERS["memory"], priority=7),
+    replace(_OF_SERVERS["out_s"], priority=8),
+    replace(_OF_SERVERS["behind"], priority=9),
+    replace(_OF_SERVERS["version"], priority=10),
+    replace(_OF_SERVERS["uptime"], priority=11),
+)
+BUSIEST: Sequence[ColumnSpec[Any]] = (
+    replace(_OF_STREAMS["name"], width=12, max_width=40),
+    replace(_OF_STREAMS["in"], priority=1),
+    replace(_OF_STREAMS["trend"], priority=2),
+    replace(_OF_STREAMS["replicas"], priority=3, from_width=0, max_width=30),
+    replace(_OF_STREAMS["msgs"], priority=4),
+    replace(_OF_STREAMS["bytes"], priority=5),
+)
+LAGGING: Sequence[ColumnSpec[Any]] = (
+    replace(_OF_CONSUMERS["name"], width=12, max_width=40),
+    replace(_OF_CONSUMERS["pending"], priority=1),
+    _column("growing", "CHANGE", 8, 2, _growing),
+    replace(_OF_CONSUMERS["trend"], priority=3),
+    replace(_OF_CONSUMERS["stream"], priority=4, max_width=24),
+    replace(_OF_CONSUMERS["status"], priority=5, width=20),
+    replace(_OF_CONSUMERS["lag"], priority=6),
+)
+EVENTS: Sequence[ColumnSpec[Any]] = (
+    replace(_OF_EVENTS["time"], width=8, cell=_clock),
+    replace(_OF_EVENTS["where"], width=22, max_width=38),
+    replace(_OF_EVENTS["text"], width=24, cell=_event),
+)

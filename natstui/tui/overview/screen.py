@@ -1,0 +1,242 @@
+"""The overview: what natstui opens with. Is it well, what moves, what is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal
+from textual.widget import Widget
+
+from natstui.model.findings.finding import Finding
+from natstui.model.records.record import Advisory
+from natstui.model.servers.server import ServerRates, Servers, rates_between
+from natstui.tui.findings.detail import FindingDetail
+from natstui.tui.findings.keys import FindingKeys
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Open, Typed
+from natstui.tui.frame.selection import watch_shown
+from natstui.tui.frame.systems import of_system, own_key, system_of
+from natstui.tui.frame.table_screen import table_columns
+from natstui.tui.frame.table_text import Rows
+from natstui.tui.kit.table.big_table import BigTable
+from natstui.tui.kit.table.paint import Look
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.table.view import RowHighlighted, RowSelected, VisibleChanged
+from natstui.tui.overview.layout import arrange
+from natstui.tui.overview.panels import PANELS, TITLES, UNTITLED, Panel, PanelId, panels
+from natstui.tui.overview.vitals import VITALS_HELP, vitals
+
+
+class PanelTable(BigTable):
+    """The rows of one panel in a titled frame; beyond its last row begins the next panel."""
+
+    DEFAULT_CSS = """
+    PanelTable {
+        border: round $foreground 25%; border-title-color: $text-accent; border-title-style: bold;
+        scrollbar-size: 0 0; overflow-y: hidden;
+    }
+    PanelTable:focus { border: round $primary; }
+    PanelTable.-bad { border: round $error; border-title-color: $text-error; }
+    PanelTable.-bare { border: none; }
+    """
+
+    def __init__(self, panel: PanelId) -> None:
+        super().__init__((), id=panel, titles=panel not in UNTITLED)
+        self.border_title = TITLES[panel]
+
+    def _look(self, y: int) -> Look | None:
+        """Return what a line shows: only the panel that has the keys has a cursor."""
+        look = super()._look(y)
+        return look if look is None or self.has_focus else look._replace(cursor=False)
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Show the cursor in the panel that has the keys."""
+        super().watch_has_focus(has_focus)
+        self.refresh()
+
+    def action_step(self, rows: int) -> None:
+        """Move the cursor by rows, at the edge into the panel before or behind."""
+        if 0 <= self.cursor + rows < len(self.source.order):
+            super().action_step(rows)
+        elif rows > 0:
+            self.screen.focus_next(PanelTable)
+        else:
+            self.screen.focus_previous(PanelTable)
+
+
+class OverviewScreen(LiveScreen):
+    """Panels of what is wrong, the servers, what moves and what happened; enter leads on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "describe", "Describe", id="describe"),
+        *FindingKeys.BINDINGS,
+    ]
+    DEFAULT_CSS = """
+    OverviewScreen #overview { height: 1fr; layout: vertical; }
+    OverviewScreen .band { height: auto; layout: horizontal; }
+    OverviewScreen.-narrow #upper { layout: vertical; }
+    """
+    FIGURES: ClassVar[Sequence[tuple[str, str]]] = VITALS_HELP
+
+    body_container = getters.query_one("#overview", Container)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finding = FindingKeys(self, self.chosen)
+        self.where.meant = self._meant
+        self.tables: dict[PanelId, PanelTable] = {panel: PanelTable(panel) for panel in PANELS}
+        self._shown: Mapping[PanelId, Panel] = {}
+        self._visible: dict[str, tuple[Hashable, ...]] = {}
+        self._servers: dict[str, Servers] = {}
+        """The newest servers of each system, by its name,"""
+        self._rates: dict[str, ServerRates] = {}
+        """and what each got and sent a second, by its id."""
+
+    def body(self) -> Iterable[Widget]:
+        """Bands of panels, each as high as there is room."""
+        tables = self.tables
+        yield Container(
+            tables["systems"],
+            Horizontal(tables["wrong"], tables["servers"], id="upper", classes="band"),
+            Horizontal(tables["busiest"], tables["lagging"], id="lower", classes="band"),
+            tables["events"],
+            id="overview",
+        )
+
+    def on_mount(self) -> None:
+        """Give the keys to what is wrong."""
+        self.set_focus(self.tables["wrong"])
+
+    def on_resize(self) -> None:
+        """Arrange the panels for another size."""
+        self.call_after_refresh(self._arrange)
+
+    def second_line(self) -> list[Cell]:
+        """Return the figures of everything shown, in the place of those of the account."""
+        return vitals(self.where.shown, self.size.width)
+
+    def refresh_state(self) -> None:
+        """Show the newer rows of every panel."""
+        self._read_rates()
+        self._shown = {panel.id: panel for panel in panels(self.where.shown, self._rates)}
+        self._arrange()
+        self.tables["wrong"].set_class(bool(self._shown["wrong"].rows.order), "-bad")
+
+    def _read_rates(self) -> None:
+        """Take over what each server got and sent between its two newest readings."""
+        for one in self.where.shown:
+            newest, before = one.state.servers.newest, self._servers.get(one.name)
+            if newest is None or newest is before:
+                continue
+            if before is not None:
+                self._rates |= rates_between(before, newest)
+            self._servers[one.name] = newest
+
+    def _arrange(self) -> None:
+        """Give every panel its place."""
+        if not self._shown or not self.is_mounted:
+            return
+        size = self.body_container.size
+        counts = {id: len(panel.rows.order) for id, panel in self._shown.items()}
+        places = {it.id: it for band in arrange(size.width, size.height, counts) for it in band}
+        for panel, table in self.tables.items():
+            place = places.get(panel)
+            table.display = place is not None
+            if place is None:
+                continue
+            table.styles.width, table.styles.height = place.width, place.height
+            table.set_class(not place.framed, "-bare")
+            shown = self._shown[panel].fitted(place.width - (2 if place.framed else 0))
+            table.empty, table.border_title = shown.empty, shown.title
+            table.show(shown.rows, columns=table_columns(shown.rows.specs))
+
+    def _focused(self) -> PanelTable:
+        """Return the panel that has the keys, else that of what is wrong."""
+        return self.focused if isinstance(self.focused, PanelTable) else self.tables["wrong"]
+
+    def _meant(self) -> Iterable[object]:
+        return {self._focused().cursor_key} if self.is_mounted else ()
+
+    def _row(self, panel: PanelId) -> tuple[Any, int] | None:
+        """Return the view and the row under the cursor of a panel."""
+        rows = self.tables[panel].source
+        at = self.tables[panel].cursor
+        if not isinstance(rows, Rows) or at >= len(rows.order):
+            return None
+        return of_system(rows.view, rows.order[at])
+
+    def chosen(self) -> Finding | None:
+        """Return the finding under the cursor; None in another panel than that of findings."""
+        found = self._row("wrong") if self._focused().id == "wrong" else None
+        if found is None:
+            return None
+        finding: Finding = found[0].at(found[1])
+        return finding
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer keys of findings only where one is under the cursor."""
+        of_finding = action == "describe" or parameters[:1] == ("finding",)
+        if of_finding and (not self.is_mounted or self.chosen() is None):
+            return False
+        return super().check_action(action, parameters)
+
+    def on_descendant_focus(self) -> None:
+        """Another panel has other keys."""
+        self.refresh_bindings()
+
+    @on(RowHighlighted)
+    def _on_another_row(self) -> None:
+        self.refresh_bindings()
+        if self.where.joins:
+            self.strip.show(self.where, paused=self.paused)
+
+    def action_describe(self) -> None:
+        """Show everything about the finding under the cursor."""
+        if (finding := self.chosen()) is not None:
+            self.app.push_screen(FindingDetail(finding))
+
+    @on(RowSelected)
+    def _go(self, message: RowSelected) -> None:
+        """Go to what the row is about."""
+        key = own_key(message.key)
+        match message.table.id:
+            case "wrong":
+                self.finding.action_go()
+            case "systems" if key is not None:
+                self.app.post_message(Typed(f"ctx {key[0]}"))
+            case "servers":
+                self.app.post_message(Typed("servers"))
+            case "busiest" if key is not None:
+                self._open(Open("stream", str(key[0])), message.key)
+            case "lagging" if key is not None:
+                self._open(Open("consumer", str(key[0]), str(key[1])), message.key)
+            case "events":
+                self._go_to_event(message.key)
+
+    def _open(self, message: Open, key: object) -> None:
+        message.system = system_of(key)
+        self.app.post_message(message)
+
+    def _go_to_event(self, key: object) -> None:
+        """Go to the consumer, else the stream, of an event; else to all events."""
+        found = self._row("events")
+        event = None if found is None else found[0].at(found[1])
+        state = self.state
+        if isinstance(event, Advisory) and event.stream:
+            if (event.stream, event.consumer) in {one[:2] for one in state.consumers.roster.keys}:
+                self._open(Open("consumer", event.stream, event.consumer), key)
+                return
+            if event.stream in state.streams.roster.rows_of_stream:
+                self._open(Open("stream", event.stream), key)
+                return
+        self.app.post_message(Typed("events"))
+
+    @on(VisibleChanged)
+    def _watch(self, message: VisibleChanged) -> None:
+        """Have what is in view polled first."""
+        if message.table.id in ("busiest", "lagging"):
+            self._visible[str(message.table.id)] = message.keys
+            watch_shown(self, [key for keys in self._visible.values() for key in keys])

@@ -1,0 +1,82 @@
+"""The line of figures at the top of the overview: what is wrong, what flows, how full it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from natstui.clean import clean_line
+from natstui.model.live.history import Point
+from natstui.model.live.state import State
+from natstui.model.live.totals import Total, delivered_per_s, pending_msgs, stored_per_s
+from natstui.tui.frame.head.status_text import wrong_text
+from natstui.tui.frame.systems import SystemState
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.overview.panels import spark, storage_cell
+from natstui.units import count_text, rate_text
+
+VITALS_HELP = (
+    ("IN", "Messages that clients stored a second, without copies in mirrors, over a minute."),
+    ("OUT", "Messages that consumers were delivered a second, redeliveries included."),
+    ("PENDING", "Messages that wait to be delivered, over all consumers."),
+    ("STORAGE", "Files of the account, of its limit; without one, of what all servers have."),
+)
+"""What the figures mean: name, explanation."""
+
+_WIDE_FROM_COLUMNS = 110
+_SHORT_NAME_CELLS = 12
+
+
+def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
+    """Return the figures of these systems together, for a line of `width` cells."""
+    states = [one.state for one in systems]
+    is_narrow = width < _WIDE_FROM_COLUMNS
+    spark_cells, bar_cells = (4, 4) if is_narrow else (12, 10)
+    name = _name(systems)
+    parts = [Cell(name[:_SHORT_NAME_CELLS] if is_narrow else name, "strong")]
+    if any(not state.costs for state in states):
+        return [*parts, Cell("waiting for the first poll", "dim")]
+    if not is_narrow:
+        parts.append(Cell(*wrong_text(states)))
+    for title, get, text in _FIGURES:
+        total = summed([get(state) for state in states])
+        parts.append(Cell(f"{title} {spark(total, spark_cells).lstrip()} {text(total.now)}"))
+    stored = storage_cell(states, bar_cells)
+    parts.append(Cell(f"STORAGE {stored.text}", "", len("STORAGE "), stored.look))
+    return parts
+
+
+def summed(totals: Sequence[Total]) -> Total:
+    """Return the totals of several systems as one; what one of them does not know counts as 0."""
+    if len(totals) == 1:
+        return totals[0]
+    known = [one.now for one in totals if one.now is not None]
+    length = max((len(one.points) for one in totals), default=0)
+    points = []
+    # Their polls come at other times: the newest of each belong together.
+    for back in range(length, 0, -1):
+        values = [one.points[-back].value for one in totals if len(one.points) >= back]
+        at_us = next(one.points[-back].mono_us for one in totals if len(one.points) >= back)
+        points.append(Point(at_us, sum(value or 0 for value in values)))
+    return Total(sum(known) if known else None, tuple(points))
+
+
+def _per_s(value: float | None) -> str:
+    return f"{rate_text(value)}/s"
+
+
+_FIGURES: tuple[tuple[str, Callable[[State], Total], Callable[[float | None], str]], ...] = (
+    ("IN", stored_per_s, _per_s),
+    ("OUT", delivered_per_s, _per_s),
+    ("PENDING", pending_msgs, count_text),
+)
+
+
+def _name(systems: Sequence[SystemState]) -> str:
+    """Return the account, else what we are connected to."""
+    if len(systems) > 1:
+        return f"{len(systems)} systems"
+    state = systems[0].state
+    link, started = state.link, state.started
+    account = started.account if started is not None else None
+    name = account or (link.account if link is not None else None)
+    return clean_line(name or (started.target if started is not None else ""))

@@ -1,0 +1,46 @@
+"""`natstui overview`: the first screen, printed once, and as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import nats
+import pytest
+
+from tests.accounts import Account
+from tests.cli.test_manage import Shell
+
+pytestmark = pytest.mark.server
+
+
+async def filled(account: Account) -> None:
+    nc = await nats.connect(account.url)
+    jetstream = nc.jetstream()
+    await jetstream.add_stream(name="ORDERS", subjects=["orders"])
+    await jetstream.add_consumer("ORDERS", durable_name="billing", ack_policy="explicit")
+    for _ in range(5):
+        await jetstream.publish("orders", b"one")
+    await nc.close()
+
+
+def test_it_prints_one_page_and_the_same_as_json(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(filled(account))
+    shell = Shell(account.url, tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "30")
+    page = shell.ok("overview")
+    lines = page.rstrip("\n").split("\n")
+    assert len(lines) <= 30 and {len(line) for line in lines[1:]} == {100}
+    assert "ORDERS" in page and "billing" in page and "Wrong now" in page
+    assert "\x1b" not in page, "colours are for a terminal"
+    facts = json.loads(shell.ok("overview", "--json"))
+    assert facts["pending_msgs"] == 5
+    assert [one["name"] for one in facts["busiest_streams"]] == ["ORDERS"]
+    assert facts["lagging_consumers"] == [
+        {"stream": "ORDERS", "name": "billing", "pending_msgs": 5}
+    ]
+    assert facts["servers"][0]["name"] and facts["critical_count"] == 0

@@ -1,0 +1,86 @@
+"""The totals of a system: what flows, what waits, how full it is, which rows stand out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from natstui.model.live.snapshot import Account
+from natstui.model.live.state import State
+from natstui.model.live.totals import (
+    StorageUse,
+    busiest_streams,
+    delivered_per_s,
+    lagging_consumers,
+    pending_msgs,
+    storage_use,
+    stored_per_s,
+)
+from natstui.model.records.record import Configured
+from tests.model.builders import snapshot
+from tests.tui.engine_records import stream_configuration
+
+
+def state_of(*polls: dict[str, int], pending: tuple[int, ...] = ()) -> State:
+    """Return the state after polls a second apart; each has stream → last sequence."""
+    state = State()
+    for at_s, poll in enumerate(polls, start=1):
+        streams = [{"name": name, "last_seq": seq} for name, seq in poll.items()]
+        first = next(iter(poll))
+        consumers = [
+            {
+                "stream": first,
+                "name": f"C{at}",
+                "pending_msgs": count,
+                "delivered_consumer_seq": at_s * 5,
+            }
+            for at, count in enumerate(pending)
+        ]
+        state = state.after(snapshot(at_s, streams, consumers))
+    return state
+
+
+def test_what_flows_is_the_growth_of_all_rows_a_second() -> None:
+    state = state_of({"A": 0, "B": 100}, {"A": 10, "B": 104}, {"A": 30, "B": 108}, pending=(1, 2))
+    stored, delivered = stored_per_s(state), delivered_per_s(state)
+    assert stored.now == 24.0
+    assert [point.value for point in stored.points] == [14.0, 24.0]
+    assert delivered.now == 10.0
+    assert pending_msgs(state).now == 3.0
+
+
+def test_a_stream_that_comes_or_goes_moves_no_rate() -> None:
+    state = state_of({"A": 10}, {"A": 20, "B": 5000}, {"A": 30})
+    assert [point.value for point in stored_per_s(state).points] == [10.0, 10.0]
+
+
+def test_copies_in_mirrors_are_not_counted_again() -> None:
+    state = state_of({"A": 0, "COPY": 0}, {"A": 10, "COPY": 10})
+    mirror = replace(stream_configuration("COPY"), subjects=(), mirror="A")
+    state = state.after(Configured(2, (stream_configuration("A"), mirror), ()))
+    assert stored_per_s(state).now == 10.0
+
+
+def test_nothing_is_known_before_two_polls() -> None:
+    assert stored_per_s(State()).now is None
+    assert pending_msgs(State()).now is None
+    assert storage_use(State()) is None
+    assert stored_per_s(state_of({"A": 1})).now is None
+
+
+def test_the_storage_is_that_of_the_account_and_of_its_limit() -> None:
+    account = Account(0, 500, 1, 1, None, 2000, None, None, 1, 0, 0, 1, None)
+    assert storage_use(replace(State(), account=account)) == StorageUse(500, 2000)
+    free = storage_use(replace(State(), account=replace(account, max_storage_bytes=None)))
+    assert free == StorageUse(500, None)
+    assert free.share is None
+
+
+def test_the_rows_that_stand_out_come_first() -> None:
+    state = state_of({"A": 0, "B": 0, "C": 0}, {"A": 5, "B": 50, "C": 7}, pending=(3, 0, 9))
+    names = state.streams.columns.name
+    assert [names[row] for row in busiest_streams(state, 2)] == ["B", "C"]
+    # A consumer without pending messages does not lag.
+    assert [state.consumers.columns.name[row] for row in lagging_consumers(state, 9)] == [
+        "C2",
+        "C0",
+    ]

@@ -1,0 +1,198 @@
+"""The overview: what it says without a key, in every size, and where each row leads."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.records.record import Record
+from natstui.tui.consumers.detail import ConsumerDetail
+from natstui.tui.events.screen import EventsScreen
+from natstui.tui.findings.detail import FindingDetail
+from natstui.tui.frame.head.tabs import TABS, counts, tab_cells
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.overview.layout import arrange
+from natstui.tui.overview.panels import PanelId
+from natstui.tui.overview.screen import OverviewScreen, PanelTable
+from natstui.tui.servers.screen import ServerScreen
+from natstui.tui.streams.detail import StreamDetail
+from natstui.tui.streams.screen import StreamsScreen
+from tests.jetstream.test_connections import as_user
+from tests.looks.showing import OVER_S, RECORDING, goes_to
+from tests.model.builders import snapshot
+from tests.tui.engine_records import BORN_US, engine_records
+from tests.tui.viewer import Viewer, fed, replaying, viewing
+
+STREAMS = {"ALPHA": (), "BETA": ("one",)}
+
+
+def overview(viewer: Viewer) -> OverviewScreen:
+    assert isinstance(viewer.app.screen, OverviewScreen)
+    return viewer.app.screen
+
+
+def panel(viewer: Viewer, id: PanelId) -> list[list[str]]:
+    """Return the rows of a panel as text."""
+    source = overview(viewer).tables[id].source
+    return [[cell.text for cell in source.cells(row)] for row in source.order]
+
+
+def polls() -> list[Record]:
+    """Return polls of a stream that grows and of a consumer that nobody reads."""
+    return [
+        snapshot(
+            at_s,
+            [
+                {"name": "ALPHA", "created_at_us": BORN_US, "last_seq": 1},
+                {"name": "BETA", "created_at_us": BORN_US, "last_seq": at_s * 20},
+            ],
+            [
+                {
+                    "stream": "BETA",
+                    "name": "one",
+                    "created_at_us": BORN_US,
+                    "pending_msgs": at_s * 20,
+                }
+            ],
+        )
+        for at_s in range(2, 130, 2)
+    ]
+
+
+async def test_each_row_leads_on_and_the_arrows_go_from_panel_to_panel() -> None:
+    async with fed(*engine_records(STREAMS), first="overview") as viewer:
+        await viewer.feed(*polls())
+        await viewer.until(lambda: panel(viewer, "wrong"), "something is wrong")
+        assert "BETA › one" in panel(viewer, "wrong")[0][1]
+        assert panel(viewer, "busiest")[0][:2] == ["BETA", "20.0"]
+        await viewer.until(lambda: panel(viewer, "lagging")[0][:2] == ["one", "2560"])
+        tables = overview(viewer).tables
+        assert viewer.app.focused is tables["wrong"]
+        await viewer.press("d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, FindingDetail), "the finding")
+        await viewer.press("escape", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
+        await viewer.press("escape", "end", "down")
+        assert viewer.app.focused is tables["servers"]
+        await viewer.press("up")
+        assert viewer.app.focused is tables["wrong"]
+        await viewer.press("tab", "tab", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "the stream")
+        await viewer.press("escape", "tab", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
+        await viewer.press("escape", "tab", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, EventsScreen), "the events")
+        await viewer.press("0", "0")
+        assert isinstance(viewer.app.screen, OverviewScreen)
+
+
+async def test_it_says_so_when_nothing_is_wrong_and_when_nothing_is_known() -> None:
+    async with fed(engine_records()[0], first="overview") as viewer:
+        assert "waiting for the first poll" in viewer.words
+        await viewer.feed(*engine_records(STREAMS)[1:])
+        await viewer.until(lambda: "Nothing is wrong that natstui can see" in viewer.words)
+        assert panel(viewer, "lagging") == []
+        assert "no message is pending" in viewer.words
+
+
+async def test_p_says_at_once_in_the_header_that_it_is_paused_and_nothing_grows_stale() -> None:
+    async with fed(*engine_records(STREAMS), first="overview") as viewer:
+        await viewer.until(lambda: "BETA" in viewer.text)
+        await viewer.press("p")
+        assert viewer.text.splitlines()[1].startswith("  PAUSED ")
+        viewer.app.parts.engines.shown._polled_s -= 600
+        viewer.app._updates.now()
+        await viewer.settle()
+        await viewer.press("1")
+        await viewer.until(lambda: "PAUSED" in viewer.text.splitlines()[1], "on every screen")
+        assert "stale" not in viewer.words and "nothing new" not in viewer.words
+        await viewer.press("p")
+        await viewer.until(lambda: "PAUSED" not in viewer.words, "it goes on")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (60, 20)])
+async def test_a_recording_shows_it_without_a_key(size: tuple[int, int]) -> None:
+    async with replaying(RECORDING, size=size, first="overview") as viewer:
+        await goes_to(viewer, OVER_S)
+        await viewer.until(lambda: len(panel(viewer, "wrong")) == 12, "all that is wrong")
+        text = viewer.words
+        assert "✖4 ▲8" in text and "poison message" in text
+        if size[0] >= 80:
+            assert "PICKING" in text and "legacy-erp" in text and "STORAGE" in text
+            assert "natstui-demo" in text
+        tables = overview(viewer).query(PanelTable)
+        regions = [table.region for table in tables if table.display]
+        screen = viewer.app.screen.region
+        assert all(region in screen for region in regions)
+        assert all(a == b or not a.overlaps(b) for a in regions for b in regions)
+
+
+def test_lines_go_to_what_is_wrong_first_and_all_are_used() -> None:
+    many: dict[PanelId, int] = dict.fromkeys(
+        ("wrong", "servers", "busiest", "lagging", "events"), 50
+    )
+    for width in (60, 80, 99, 100, 120, 200):
+        for height in range(13, 60):
+            bands = arrange(width, height, many)
+            assert sum(band[0].height for band in bands) == height
+            assert all(sum(place.width for place in band) == width for band in bands)
+            assert bands[0][0].id == "wrong"
+    few = arrange(80, 20, many | {"servers": 1})
+    assert few[0][0][::2] == ("wrong", 8)
+    with_systems = arrange(120, 36, many | {"systems": 3})
+    assert with_systems[0][0].id == "systems"
+
+
+def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() -> None:
+    counted = {"streams": Cell("12", "dim"), "findings": Cell("✖4 ▲8", "bad")}
+
+    def line(width: int) -> str:
+        tabs = tab_cells("streams", counted, {}, width)
+        return "".join(cell.text for _, cells in tabs for cell in cells)
+
+    assert "1 Streams 12" in line(120) and "5 Findings ✖4 ▲8" in line(120)
+    narrow = line(80)
+    assert "1 Streams 12" in narrow and "5·✖4 ▲8" in narrow and "Findings" not in narrow
+    assert len(narrow) <= 80 and len(line(120)) <= 120
+    assert counts([]) == {}
+
+
+async def test_a_click_on_a_tab_goes_there() -> None:
+    async with fed(*engine_records(STREAMS), first="overview") as viewer:
+        await viewer.until(lambda: "1 Streams 2" in viewer.text.splitlines()[0])
+        for tab, screen in (("Servers", ServerScreen), ("Streams", StreamsScreen)):
+            at = viewer.text.splitlines()[0].index(tab)
+            await viewer.pilot.click(offset=(at, 0))
+            await viewer.until(lambda kind=screen: isinstance(viewer.app.screen, kind))  # type: ignore[misc]
+        assert [tab.key for tab in TABS] == list("01234567b")
+
+
+@pytest.mark.cluster
+async def test_a_killed_server_is_named_within_seconds(tmp_path: Path) -> None:
+    with Cluster() as lab:
+        urls = [as_user(url, "app") for url in lab.urls]
+        nc = await nats.connect(servers=urls)
+        await nc.jetstream().add_stream(name="S", subjects=["s"], num_replicas=3)
+        await nc.close()
+        async with viewing(",".join(urls), first="overview", size=(80, 24)) as viewer:
+            await viewer.until(lambda: len(panel(viewer, "servers")) == 3, "three servers", 60.0)
+            led = viewer.app.state.streams.columns.leader[0]
+            victim = next(
+                node for node in lab.nodes
+                if node.name != led and node.url not in viewer.app.state.link.server_url  # type: ignore[union-attr, operator]
+            )  # fmt: skip
+            lab.node(victim.name).kill()
+            killed_s = time.monotonic()
+            await viewer.until(
+                lambda: any(f"server {victim.name}" in row[1] for row in panel(viewer, "wrong")),
+                f"{victim.name} is down",
+            )
+            took_s = time.monotonic() - killed_s
+            assert took_s < 10, f"it took {took_s:.1f} s; 5 s on a machine that is not busy"
+            row = next(row for row in panel(viewer, "servers") if row[0] == victim.name)
+            assert row[1].startswith("down")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
@@ -30,6 +31,8 @@ from natstui.model.records.evidence import Trouble
 
 _US = 1_000_000
 _FLOOR_WINDOW_S = 120.0
+_CLOCKS_US = 30_000_000
+"""Clocks that differ by more than this are not those of machines that are in time."""
 
 
 class ConsumerFacts:
@@ -142,18 +145,15 @@ class ConsumerFacts:
     @property
     def idle_since_us(self) -> int:
         """When something was delivered or acked last, or when it was created."""
-        columns, row = self.columns, self.row
-        times = (columns.delivered_at_us[row], columns.acked_at_us[row])
-        return max((columns.created_at_us[row], *(at for at in times if at is not None)))
+        times = (self.delivered_at_us, self.acked_at_us)
+        return max((self.columns.created_at_us[self.row], *(at for at in times if at is not None)))
 
     @cached_property
     def waiting_since_us(self) -> int:
         """Since when messages wait and none is delivered, UTC; never before it was created."""
-        columns, row = self.columns, self.row
-        since_us = columns.created_at_us[row]
-        delivered_at_us = columns.delivered_at_us[row]
-        if delivered_at_us is not None:
-            since_us = max(since_us, delivered_at_us)
+        since_us = self.columns.created_at_us[self.row]
+        if self.delivered_at_us is not None:
+            since_us = max(since_us, self.delivered_at_us)
         since_us = self._appeared_us("pending_msgs", since_us)
         since_us = max(since_us, self._oldest_pending_us or 0)
         return min(since_us, self.at_us)
@@ -161,8 +161,7 @@ class ConsumerFacts:
     @property
     def unacked_since_us(self) -> int:
         """Since when messages are ack pending and none is acked, UTC, as far as polls go back."""
-        columns, row = self.columns, self.row
-        since_us = columns.acked_at_us[row] or columns.created_at_us[row]
+        since_us = self.acked_at_us or self.columns.created_at_us[self.row]
         return min(self._appeared_us("ack_pending_msgs", since_us), self.at_us)
 
     def _appeared_us(self, name: str, since_us: int) -> int:
@@ -172,6 +171,38 @@ class ConsumerFacts:
         if appeared_mono_us is None:
             return since_us
         return max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
+
+    @cached_property
+    def delivered_at_us(self) -> int | None:
+        """When something was delivered last, UTC, as the clock is now."""
+        return self._on_clock("delivered_consumer_seq", self.columns.delivered_at_us[self.row])
+
+    @cached_property
+    def acked_at_us(self) -> int | None:
+        """When something was acked last, UTC, as the clock is now."""
+        return self._on_clock("ack_floor_consumer_seq", self.columns.acked_at_us[self.row])
+
+    def _on_clock(self, counter: str, at_us: int | None) -> int | None:
+        """Return a time of the server, UTC; where the clock was set since, when polls saw it."""
+        if at_us is None or not self._was_clock_set:
+            return at_us
+        for (after_us, now), (before_us, then) in pairwise(self.past.values(counter, math.inf)):
+            if now != then:
+                first_us = self.at_us - (self.mono_us - before_us)
+                last_us = self.at_us - (self.mono_us - after_us)
+                in_time = first_us - _CLOCKS_US <= at_us <= last_us + _CLOCKS_US
+                return at_us if in_time else first_us
+        return at_us
+
+    @property
+    def _was_clock_set(self) -> bool:
+        """The clock ran apart from the engine's since the oldest poll that is kept."""
+        tiers = self.state.consumer_history.tiers
+        oldest = next((tier.samples[0] for tier in reversed(tiers) if tier.samples), None)
+        if oldest is None:
+            return False
+        apart_us = (self.at_us - self.mono_us) - (oldest.at_us - oldest.mono_us)
+        return abs(apart_us) > _CLOCKS_US
 
     @property
     def _oldest_pending_us(self) -> int | None:
@@ -247,13 +278,13 @@ class ConsumerFacts:
     @consumer_fact("s")
     def quiet_s(self) -> float | None:
         """Since the last delivery."""
-        at_us = self.columns.delivered_at_us[self.row]
+        at_us = self.delivered_at_us
         return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
 
     @consumer_fact("s")
     def acked_ago_s(self) -> float | None:
         """Since the last ack."""
-        at_us = self.columns.acked_at_us[self.row]
+        at_us = self.acked_at_us
         return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
 
     @consumer_fact("s")

@@ -13,7 +13,7 @@ from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.picture import PICTURE
 from natstui.analysis.report.axis import Axis
 from natstui.analysis.report.happenings import MOST_SHOWN
-from natstui.analysis.report.heading import heading
+from natstui.analysis.report.heading import heading, heading_section
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import cell_text, heads, sections, shown
 from natstui.cli.sessions.analyze import report_lines
@@ -240,6 +240,22 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     assert document.index("PROD, account ORDERS") < document.index("Timeline of")
     lines = report_lines(made, 120)
     assert lines[lines.index(f"ABOUT {session}") + 2] == "Server:       n1, 2.12.1"
+
+
+def test_a_hostile_header_is_text_and_nothing_else() -> None:
+    made = drawn.result(sessions=(HOSTILE[0],), lasted_s=40)
+    names = ("cluster", "target", "account", "server_name", "server_version", "natstui_version",
+             "interval_s", "payloads", "redacted")  # fmt: skip
+    for value in (*HOSTILE, 1e308, -1, True, [1], {"a": None}):
+        about = dict.fromkeys(names, value)
+        made["headers"] = {HOSTILE[0]: {**about, "dropped": {"until_at_us": value}}}
+        document = heading_section(made, made["sessions"])
+        seen = Seen()
+        seen.feed(document)
+        assert set(seen.tags) <= ALLOWED
+        assert_harmless(document)
+        told = "".join(words for _, words in heading(made, HOSTILE[0]))
+        assert told and not re.search(r"[\x00-\x1f\x7f-\x9f]", told)
 
 
 def test_events_are_told_in_the_order_of_time() -> None:

@@ -82,7 +82,8 @@ def _not_recorded(result: Result, session: str, about: Result, row: Result) -> l
         found.append("names, which were replaced by pseudonyms")
     dropped = about.get("dropped")
     if isinstance(dropped, dict):
-        until = moment_text(dropped.get("until_at_us"))
+        at_us = dropped.get("until_at_us")
+        until = moment_text(at_us if isinstance(at_us, int) else None)
         found.append(f"what was before {until} {ZONE}, deleted: {dropped.get('reason')}")
     if row.get("damage"):
         found.append(f"what is damaged: {row['damage']}")

@@ -7,13 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from natstui.children import own_program
 from natstui.clean import clean_text
 from natstui.errors import NatstuiError, SessionError, UsageError
-from natstui.values import dataclass
 
 if TYPE_CHECKING:
     from natstui.model.records.record import EngineStarted

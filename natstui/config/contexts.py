@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from natstui.clean import clean_line
 from natstui.config.references import nsc_profile
 from natstui.errors import UsageError
 from natstui.paths import user_path
-from natstui.values import dataclass
 
 # The field of a context file → the setting of `config.toml` that means the same.
 _FIELDS = {

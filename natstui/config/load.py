@@ -6,6 +6,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from natstui.clean import clean_line
 from natstui.config.settings import NAMED, Settings
 from natstui.errors import UsageError
 from natstui.paths import user_path
-from natstui.values import dataclass
 
 FILE_VARIABLE = "NATSTUI_CONFIG"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import SecretStr
@@ -20,7 +20,6 @@ from natstui.config.servers import parse_servers
 from natstui.config.settings import ConnectionPart, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
-from natstui.values import dataclass
 
 Layer = dict[str, tuple[Any, str]]
 """Setting of a connection → its value and where it came from."""

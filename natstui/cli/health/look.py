@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 
 from natstui.cli.watch.run import Collector, beside, look_at_lags
 from natstui.config import Connection
@@ -19,7 +20,6 @@ from natstui.jetstream.polling.control import PollControl
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.tap import StartTap, Tapped
-from natstui.values import dataclass
 
 FEWEST_POLLS = 3
 """A rate needs two polls, and a trend one more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from natstui.clean import clean_line
 from natstui.config import Connection
@@ -13,7 +14,6 @@ from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import Plan, attempt, dispose, prepare
 from natstui.model.live.permissions import READING, may_publish
 from natstui.model.servers.versions import too_old
-from natstui.values import dataclass
 
 _STEPS = ("address", "TCP", "greeting", "TLS", "authentication")
 _STEPS_TLS_FIRST = ("address", "TCP", "TLS", "greeting", "authentication")

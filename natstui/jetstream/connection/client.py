@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import nats.errors
@@ -25,7 +25,6 @@ from natstui.jetstream.connection.replies import check_reply, no_responders, rea
 from natstui.jetstream.sockets.transport import Arrival
 from natstui.model.assets.subjects import is_literal
 from natstui.model.records.record import LinkChanged, Permitted
-from natstui.values import dataclass
 
 T = TypeVar("T")
 OnMessage = Callable[[Msg], Awaitable[None]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import msgspec
 
@@ -11,7 +12,6 @@ from natstui.errors import JetStreamUnavailable, PermissionDenied
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.permissions import UserInfo
 from natstui.model.records.record import LinkChanged, LinkState
-from natstui.values import dataclass
 
 _NOT_FOR_ACCOUNT = 10039
 

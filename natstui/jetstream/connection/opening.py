@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from dataclasses import dataclass
 from typing import Any
 
 import nats.errors
@@ -21,7 +22,6 @@ from natstui.jetstream.connection.failures import (
 )
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.sockets.transport import refusal_in
-from natstui.values import dataclass
 
 _PROBE_S = 1.0
 

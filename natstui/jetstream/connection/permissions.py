@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from natstui.jetstream.connection.replies import read
 from natstui.model.records.record import Permitted
-from natstui.values import dataclass
 
 USER_INFO = "$SYS.REQ.USER.INFO"
 

@@ -11,6 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from natstui.errors import (
@@ -38,7 +39,6 @@ from natstui.model.records.managing import (
     SilenceFinding,
 )
 from natstui.model.records.silences import Silence, silence_json, silences_of
-from natstui.values import dataclass
 
 Config = dict[str, Any]
 T = TypeVar("T")

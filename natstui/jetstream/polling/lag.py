@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 from nats.aio.msg import Msg
@@ -25,7 +26,6 @@ from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
-from natstui.values import dataclass
 
 _TRUST_S = 30.0
 _FORGET_S = 120.0

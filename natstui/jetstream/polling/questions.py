@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
 from natstui.jetstream.polling.budget.asking import PollingApi
-from natstui.values import dataclass
 
 _LOST_S = 4.5
 """A server waits 4 s for others that do not answer it, and answers then."""

@@ -12,6 +12,7 @@ import time
 from bisect import bisect_right
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import ParseResult
 
@@ -19,7 +20,6 @@ from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
 from natstui.jetstream.sockets.websocket import WebSocket
-from natstui.values import dataclass
 
 _Answer = list[tuple[Any, ...]]
 

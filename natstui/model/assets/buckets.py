@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from natstui.model.assets.fields import Config
 from natstui.model.assets.subjects import is_literal, is_subject
-from natstui.values import dataclass
 
 KV, OBJECTS = "KV_", "OBJ_"
 """How the names of their streams begin."""

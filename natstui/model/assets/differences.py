@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
@@ -17,7 +18,6 @@ from natstui.model.assets.fields import (
 )
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.assets.text import shown
-from natstui.values import dataclass
 
 AssetKind = Literal["stream", "consumer"]
 

@@ -7,10 +7,10 @@ Each option is one `Field` in one table; forms, checks, previews and commands al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.assets.monitor_keys import MonitorKey, thresholds_of, without_thresholds
-from natstui.values import dataclass
 
 Config = dict[str, object]
 """A configuration as the server writes it."""

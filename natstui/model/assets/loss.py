@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from natstui.model.assets.defaults import normal_consumer, normal_stream
 from natstui.model.assets.fields import is_on, number_at, read, strings_at, text_at
 from natstui.units import bytes_text, counted, duration_text
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

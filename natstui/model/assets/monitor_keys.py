@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.units import parse_duration_ns
-from natstui.values import dataclass
 
 PREFIX = "io.nats.monitor."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import (
     SERVER_OF_LEVEL,
@@ -16,7 +16,6 @@ from natstui.model.assets.fields import (
     written,
 )
 from natstui.model.assets.templates import Template
-from natstui.values import dataclass
 
 MAX_NAME_LETTERS = 255
 MAX_DESCRIPTION_BYTES = 4096

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from natstui.model.assets.fields import Config
-from natstui.values import dataclass
 
 _S = 1_000_000_000
 _DAY_NS = 86_400 * _S

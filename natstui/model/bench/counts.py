@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from natstui.model.bench.latency import EMPTY, LatencyCounts, merge
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
-
-from natstui.values import dataclass
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
 """Every percentile that is computed, by its name in checks, JSON and tables."""

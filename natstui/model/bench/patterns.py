@@ -6,9 +6,8 @@ Everything else asks for a trait: `traits(role.pattern).receives`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, get_args
-
-from natstui.values import dataclass
 
 Pattern = Literal[
     "publish",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from natstui.model.bench.patterns import Pattern as Pattern
 from natstui.model.bench.patterns import PatternTraits, traits
-from natstui.values import dataclass
 
 Acks = Literal["explicit", "all", "none", "double"]
 FaultKind = Literal["kill", "add", "pause", "resume"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.patterns import Pattern
-from natstui.values import dataclass
 
 EndedHow = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]

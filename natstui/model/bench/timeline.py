@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.values import dataclass
+from dataclasses import dataclass
 
 SLICE_US = 100_000
 """The width of a slice, until there are too many and each two become one."""

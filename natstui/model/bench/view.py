@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from natstui.model.bench.counts import (
     LATENCY_FIELDS,
@@ -25,7 +25,6 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
     PhaseName,
 )
-from natstui.values import dataclass
 
 POINTS_KEPT = 600
 LOGS_KEPT = 500

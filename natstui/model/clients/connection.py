@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from natstui.values import dataclass
+from dataclasses import dataclass, replace
 
 SLOW = "Slow Consumer"
 """How the server's reason begins when it ended a connection that did not read fast enough."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.matching import Listener, listeners_of
 from natstui.model.clients.requests import Heard
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.clients.connection import ClientConnection, Listening
 from natstui.model.live.permissions import covers
-from natstui.values import dataclass
 
 _LEAFNODE = "Leafnode"
 _FEWEST_WORDS = 2

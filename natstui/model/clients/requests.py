@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from natstui.model.clients.connection import ClientConnection
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

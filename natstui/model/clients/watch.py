@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from natstui.model.clients.connection import SLOW, ClientConnection
-from natstui.values import dataclass
 
 WINDOW_US = 60_000_000
 """Connections that were closed within so long are counted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -14,7 +14,6 @@ from natstui.model.findings.facts.memory import Memory
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
-from natstui.values import dataclass
 
 _PLACEHOLDER = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
 RESOLVED_KEPT = 200

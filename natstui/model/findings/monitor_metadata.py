@@ -8,6 +8,7 @@ differ from natstui's own findings: too few messages are a fault, and an idle co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.assets.monitor_keys import (
@@ -19,7 +20,6 @@ from natstui.model.assets.monitor_keys import (
 )
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.units import counted, duration_text
-from natstui.values import dataclass
 
 Severity = Literal["critical", "warning", "ok"]
 

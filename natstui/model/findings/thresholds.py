@@ -6,9 +6,8 @@ of ours, so that the smallest part of the analysis can have it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from natstui.values import dataclass
 
 Unit = Literal[
     "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "errors/s", "events", "bytes"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.catalogue.status import (
     CATCHING_UP,
@@ -18,7 +20,6 @@ from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.finding import Finding, of_key
 from natstui.model.live.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.live.state import State
-from natstui.values import dataclass
 
 _SHOWN = ("critical", "warning")
 """What is only worth knowing does not hide what a consumer does."""

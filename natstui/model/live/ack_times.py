@@ -6,7 +6,7 @@ one of all samples of the window, and never a mean of percentiles.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from natstui.model.bench.latency import (
     EMPTY,
@@ -16,7 +16,6 @@ from natstui.model.bench.latency import (
     merge,
 )
 from natstui.units import counted, duration_text
-from natstui.values import dataclass
 
 WINDOW_MINUTES = 5
 """So many minutes are kept, the present one included."""

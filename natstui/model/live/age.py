@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.live.rates import stored_at_mono_us
 from natstui.model.live.state import State
-from natstui.values import dataclass
 
 FRESH_US = 5_000_000
 """Nothing younger than this is stale."""

@@ -8,7 +8,7 @@ sequences to its ack floors; written as differences, these columns are equal and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from operator import add, sub
 
 from natstui.model.live.snapshot import (
@@ -21,7 +21,6 @@ from natstui.model.live.snapshot import (
     StreamColumns,
     Unlisted,
 )
-from natstui.values import dataclass
 
 NEAR_BELOW_US = 1_000_000_000
 """A time that is less than this is a difference; all others are µs since 1970."""

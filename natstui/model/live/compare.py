@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Table
-from natstui.values import dataclass
 
 _STREAM_COUNTERS = {
     "stored_msgs": "messages",

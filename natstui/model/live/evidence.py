@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from natstui.model.bench.latency import from_latencies
@@ -23,7 +23,6 @@ from natstui.model.records.evidence import (
     Trouble,
 )
 from natstui.model.records.record import AckSample, Advisory
-from natstui.values import dataclass
 
 MOST_TROUBLED = 2_000
 """Consumers and streams of which evidence is kept; above, what is oldest is dropped."""

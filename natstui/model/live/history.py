@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from natstui.model.live.past_polls import NUMBER_BYTES, to_numbers
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster, Table
-from natstui.values import dataclass
 
 STREAM_COLUMNS = ("sampled_mono_us", "last_seq", "first_seq", "stored_msgs", "stored_bytes")
 CONSUMER_COLUMNS = (

@@ -8,8 +8,9 @@ runs one set of cases through both. Its thresholds are those of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from natstui.model.findings.thresholds import FULL_SHARE, NEAR_SHARE
-from natstui.values import dataclass
 
 
 def is_near(level: float, limit: float | None) -> bool:

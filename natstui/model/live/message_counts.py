@@ -8,9 +8,7 @@ more than its error; every message that came more often than `total / room` is t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-
-from natstui.values import dataclass
+from dataclasses import dataclass, replace
 
 ROOM = 32
 """Messages counted one by one for each consumer and kind of trouble."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from natstui.model.live.snapshot import PollCost
-from natstui.values import dataclass
 
 NUMBER_BYTES = 8
 

@@ -8,6 +8,7 @@ under the same name: no rate. Absent, never zero.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import sub
 from typing import NamedTuple
@@ -17,7 +18,6 @@ from natstui.model.live.history import History, Point, Sample
 from natstui.model.live.limits import Fill, bytes_are_full, time_to_full_s
 from natstui.model.live.state import Cost
 from natstui.model.live.table import Key
-from natstui.values import dataclass
 
 TREND_S = 30
 """How far back the trend of a backlog or a fill level looks, in seconds."""

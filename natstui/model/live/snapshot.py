@@ -8,10 +8,8 @@ Times ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engi
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Literal
-
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

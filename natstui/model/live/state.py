@@ -6,7 +6,7 @@ A replay folds many records at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -62,7 +62,6 @@ from natstui.model.records.silences import Silence, Silenced
 from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import Tapped
 from natstui.model.servers.watch import NO_SERVERS, ServersRead, ServerWatch
-from natstui.values import dataclass
 
 EVENTS_KEPT = 5_000
 SAMPLES_KEPT = 2_000

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
-from natstui.values import dataclass
 
 Key = tuple[str | int, ...]
 """An identity: (stream, created) or (stream, consumer, created); recreated is another one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import compress, pairwise
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from natstui.model.live.history import History, Point, Sample
 from natstui.model.live.rates import rate_column
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
-from natstui.values import dataclass
 
 _READ = "sampled_mono_us"
 

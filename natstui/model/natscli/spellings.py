@@ -6,13 +6,13 @@ Where a flag only has another name than its field, the field says so itself (`Fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from natstui.model.assets.differences import AssetKind
 from natstui.model.assets.fields import Field
 from natstui.units import parse_duration_ns
-from natstui.values import dataclass
 
 Texts = Mapping[str, Sequence[str]]
 """Path of a field → what was given for it, as people type it."""

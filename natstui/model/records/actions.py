@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Field
 from natstui.model.records.managing import Change, JournalAction
-from natstui.values import dataclass
 
 Removes = Literal["always", "sometimes", "never"]
 

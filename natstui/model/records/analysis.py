@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult
-from natstui.values import dataclass
 
 PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from natstui.model.records.messages import StoredMessage
-from natstui.values import dataclass
 
 MOST_LISTED_MSGS = 5_000
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.ack_times import NO_ACKS, AckTimes
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCount, MessageCounts
-from natstui.values import dataclass
 
 MessageTrouble = Literal["nak", "terminated", "max_deliver", "removed"]
 """Types of announcements that are about one message; `removed` is a `terminated` of the stream."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.records.messages import StoredMessage
-from natstui.values import dataclass
 
 SubjectOrder = Literal["msgs_per_s", "bytes_per_s", "msgs", "bytes", "subject"]
 RowKind = Literal["branch", "subject", "rest", "others"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.records.copies import CopyCommand
@@ -23,7 +24,6 @@ from natstui.model.records.messages import (
 from natstui.model.records.stores import FileMoved, KeyAction, ObjectAction, StoreCommand
 from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap, Tapped
-from natstui.values import dataclass
 
 Action = Literal[
     "create_stream", "edit_stream", "delete_stream", "purge_stream", "delete_message",

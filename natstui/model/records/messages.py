@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from natstui.values import dataclass
 
 Jump = Literal["ack_floor", "next_to_deliver", "first_unacked"]
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -48,7 +49,6 @@ from natstui.model.records.recording import (
 )
 from natstui.model.records.silences import Silenced
 from natstui.model.servers.watch import ServersRead
-from natstui.values import dataclass
 
 LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
 

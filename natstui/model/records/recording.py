@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.clean import clean_line
 from natstui.model.records.findings import FindingsSoFar
 from natstui.units import bytes_text
-from natstui.values import dataclass
 
 MarkKind = Literal[
     "advisory", "configuration", "note", "gap", "link", "unavailable", "action", "benchmark"

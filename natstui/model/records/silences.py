@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from natstui.model.records.journal import is_silence
 from natstui.model.records.managing import JournalEntry, SilenceFinding
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

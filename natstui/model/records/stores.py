@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from natstui.values import dataclass
 
 KeyAction = Literal["put_key", "delete_key", "purge_key"]
 """What is done to a key of a bucket."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.bench.latency import EMPTY, LatencyCounts
-from natstui.values import dataclass
 
 TAP_S = 10.0
 """How long a tap lasts unless it is told otherwise."""

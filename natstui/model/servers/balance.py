@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-
-from natstui.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

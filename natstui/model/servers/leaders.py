@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
 from natstui.model.servers.replicas import state_of
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

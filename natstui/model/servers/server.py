@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from natstui.values import dataclass
 
 Source = Literal["system", "monitoring", "account"]
 """Who told: the system account, the monitoring ports, or what any user of an account may ask."""

@@ -6,10 +6,9 @@ A pure fold over `ServersRead`, the same in the engine, on the screen and headle
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from natstui.model.servers.server import Servers, ServerSeen
-from natstui.values import dataclass
 
 SLOW_KEPT_US = 300_000_000
 """For so long a rise of slow consumers is remembered."""

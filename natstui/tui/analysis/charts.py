@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from natstui.clean import clean_line
 from natstui.tui.analysis.text import DRAWN, AnalysisResult, Value
 from natstui.tui.kit.chart.frame import MARKERS, ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
-from natstui.values import dataclass
 
 _MOST_LINES = len(MARKERS) - 1
 """Consumers in one chart: each has a mark of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from textual.content import Content
 
@@ -13,7 +14,6 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import Column
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, duration_text, moment_text, quantity_text, title_text
-from natstui.values import dataclass
 
 VERDICT = "verdict"
 DRAWN = "picture"

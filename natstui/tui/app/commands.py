@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from textual.app import App
@@ -21,7 +22,6 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Announced, Manage, Open, RunScenario, next_command_id
 from natstui.units import parse_duration_ns
-from natstui.values import dataclass
 
 Run = Callable[[App[int], Parts, list[str]], None]
 """Does what a command says, with the words after its name; raises UsageError."""

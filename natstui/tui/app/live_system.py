@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from natstui.defects import contained
@@ -16,7 +16,6 @@ from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.kit.text import safe_copy
 from natstui.units import counted
-from natstui.values import dataclass
 
 _RESTART_S = 2.0
 _MUCH_S = 0.004

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from natstui.model.live.state import shown_at_us
 from natstui.tui.app.controls.export import Exporter
@@ -18,7 +18,6 @@ from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import Opened
 from natstui.tui.frame.messages import StateChanged
-from natstui.values import dataclass
 
 KEYS = [
     # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import TELLING_LATENCIES
@@ -13,7 +13,6 @@ from natstui.tui.bench.text import ms_text
 from natstui.tui.kit.sections import Section, line
 from natstui.tui.kit.sparkline import sparkline
 from natstui.units import UNKNOWN, count_text, rate_text
-from natstui.values import dataclass
 
 NOW_S = 1.0
 """A rate of now is the mean of the last second."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from natstui.model.clients.connection import ClientConnection, Traffic
 from natstui.model.clients.holding import Held
@@ -17,7 +18,6 @@ from natstui.units import (
     moment_text,
     rate_text,
 )
-from natstui.values import dataclass
 
 _PULLS = (
     "who pulls is in no list of a server: "

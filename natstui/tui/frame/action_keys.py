@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, get_args
 
 from textual.binding import Binding, BindingType
@@ -13,7 +14,6 @@ from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Action, JournalAction
 from natstui.units import local_text
-from natstui.values import dataclass
 
 
 class Target(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from natstui.clean import clean_line
 from natstui.model.live.table import Roster
 from natstui.tui.kit.table.rows import Cell
-from natstui.values import dataclass
 
 V = TypeVar("V")
 

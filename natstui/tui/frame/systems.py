@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
@@ -12,7 +12,6 @@ from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.kit.table.rows import Cell
-from natstui.values import dataclass
 
 T = TypeVar("T")
 

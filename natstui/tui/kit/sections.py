@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from textual.content import Content
 from textual.widgets import Static
@@ -16,7 +17,6 @@ from natstui.tui.kit.looks import STYLES, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

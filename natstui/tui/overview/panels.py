@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from natstui.clean import clean_line
@@ -41,7 +41,6 @@ from natstui.tui.kit.table.widths import place
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.streams.cells import STREAM_COLUMNS
 from natstui.units import UNKNOWN, bytes_text, count_text, local_text, rate_text
-from natstui.values import dataclass
 
 PanelId = Literal["systems", "wrong", "servers", "busiest", "lagging", "events"]
 PANELS: tuple[PanelId, ...] = get_args(PanelId)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -32,7 +33,6 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
 from natstui.units import bytes_text, local_text
-from natstui.values import dataclass
 
 _local = decoder_of(LocalFile)
 _WRITES = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}

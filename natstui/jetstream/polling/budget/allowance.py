@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from natstui.clock import steady_s
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.units import bytes_text
-from natstui.values import dataclass
 
 _ALL_COUNT = 1_000_000
 _FEWEST_COUNT = 4

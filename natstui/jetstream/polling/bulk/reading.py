@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
@@ -22,7 +22,6 @@ from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account
-from natstui.values import dataclass
 
 _KNOWN_ROWS_COUNT = 8_000
 _NEW_RATIO = 1.3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, get_args
 
 import msgspec
@@ -12,7 +12,6 @@ from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import MOST
 from natstui.jetstream.connection.times import time_us
 from natstui.model.live.snapshot import DesiredPlacement, DesiredStatus, Peer
-from natstui.values import dataclass
 
 Row = TypeVar("Row")
 

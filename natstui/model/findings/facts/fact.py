@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
-
-from natstui.values import dataclass
 
 FactUnit = Literal["s", "msgs", "msgs/s", "share", "deliveries", "pulls", "polls", "count"]
 Needs = Literal[

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from natstui.model.findings.thresholds import (
     NO_PULLS_AFTER_S,
@@ -16,7 +16,6 @@ from natstui.model.findings.thresholds import (
 )
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

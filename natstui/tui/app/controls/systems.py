@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -25,7 +26,6 @@ from natstui.tui.frame.systems import system_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

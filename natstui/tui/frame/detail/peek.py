@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from textual import on
@@ -18,7 +19,6 @@ from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.view import RowHighlighted
-from natstui.values import dataclass
 
 Place = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]

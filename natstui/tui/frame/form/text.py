@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from textual.content import Content
@@ -29,7 +29,6 @@ from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.messages import DeliveryPreview
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.units import parse_bytes, parse_count
-from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from natstui.tui.kit.chart.ticks import (
     Tick,
@@ -14,7 +15,6 @@ from natstui.tui.kit.chart.ticks import (
     log_ticks,
     value_ticks,
 )
-from natstui.values import dataclass
 
 Run = tuple[list[float], list[float]]
 """A part of a line without a gap: x and y."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import importlib
 import zlib
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
-
-from natstui.values import dataclass
 
 Look = Literal["auto", "json", "text", "hex"]
 LOOKS: tuple[Look, ...] = ("auto", "json", "text", "hex")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from natstui.tui.kit.text import Align
-from natstui.values import dataclass
 
 GUTTER = 1
 """Cells at the left of every row, for the mark and the cursor."""

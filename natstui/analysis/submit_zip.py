@@ -21,7 +21,6 @@ _PARTS = (
     "output.py",
     "paths.py",
     "units.py",
-    "values.py",
     "analysis/**/*",
     "model/**/*",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -222,14 +221,10 @@ def _others(
 
 
 def _engines_at_once(starts: Sequence[Start]) -> list[EngineProcess]:
-    """Start the engines, and prepare for the many imports that follow."""
+    """Start the engines, before the many imports that follow."""
     from natstui.tui.app.engine_process import start_engine
 
-    processes = [start_engine(start.words) for start in starts]
-    # What is imported stays, and collections of garbage would walk it again and again; the app
-    # switches them on when it has shown itself.
-    gc.disable()
-    return processes
+    return [start_engine(start.words) for start in starts]
 
 
 def _run(app: NatstuiApp, *, mouse: bool) -> NoReturn:

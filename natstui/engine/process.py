@@ -19,7 +19,6 @@ from natstui.defects import contained
 from natstui.engine.pipes import LineWriter, read_lines
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
-from natstui.garbage import collect_seldom
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import AnalysisCommand
@@ -47,7 +46,6 @@ def run_engine(settings: Settings, connection: Connection, unfinished: Path | No
     `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
     connection that cannot even be tried.
     """
-    collect_seldom()
     with asyncio.Runner() as runner:
         runner.run(_Engine(settings, connection, unfinished).run())
 

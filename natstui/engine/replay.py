@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import queue
 import sys
@@ -94,9 +93,6 @@ class ReplayProcess:
             self._send(self._player.new_damage())
             self._send(iter([self._player.position()]))
             self._recording.warm_up()
-            # So that the garbage collector does not scan the loaded recording again during a seek.
-            gc.collect()
-            gc.freeze()
             self._shown_at_s = self._refreshed_at_s = time.monotonic()
             while True:
                 self._turn()

@@ -117,25 +117,6 @@ async def test_a_long_task_does_not_keep_the_screens_that_lay_below_where_it_beg
         works[0].cancel()
 
 
-@pytest.mark.server
-async def test_a_screen_that_is_open_when_everything_has_come_goes_when_it_is_closed(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app_module, "SETTLED_AFTER_S", 3600)
-    # What other tests of this process left behind is no screen of this app that is closing.
-    gc.freeze()
-    async with viewing(account.url) as viewer:
-        await viewer.press("question_mark")
-        await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen))
-        opened = weakref.ref(viewer.app.screen)
-        app_module.freeze_settled(viewer.app)
-        await viewer.press("escape")
-        await viewer.until(lambda: gc.collect() >= 0 and opened() is None)
-        before_count = gc.get_freeze_count()
-        app_module.freeze_settled(viewer.app)
-        assert gc.get_freeze_count() > before_count
-
-
 STYLE = Style(color="red", meta={"place": 1})
 KNOWN = (
     (Region.intersection, lambda: Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))),

@@ -121,8 +121,6 @@ class Worker:
     async def _run(self, job: Job, program: patterns.Program, link: WireLink) -> None:
         if job.stopping.is_set():
             return
-        # Collecting garbage stops everything for milliseconds, and there is hardly any.
-        gc.freeze()
         gc.disable()
         await job.sleep((job.go_ns - time.monotonic_ns()) / 1e9)
         self._reported_ns, self._cpu_s = time.monotonic_ns(), self._own_cpu_s()

@@ -31,7 +31,7 @@ from natstui.model.records.stores import (
 _SMALL_BYTES = 512
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True):
     """One revision of a key."""
 
     bucket: str

@@ -51,7 +51,7 @@ async def _ignore(_: Msg) -> None:
     """Take nothing: messages are handed over as they are parsed."""
 
 
-class Read(msgspec.Struct, frozen=True, gc=False):
+class Read(msgspec.Struct, frozen=True):
     """One message, and how many follow it at this moment.
 
     No dataclass: a frozen one takes several times as long to make, and buckets have many keys.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import Context
 from functools import partial
 from typing import ClassVar
 
@@ -13,7 +11,6 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
@@ -63,9 +60,6 @@ from natstui.tui.overview.screen import OverviewScreen
 
 SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
-STARTED_AFTER_S = 1.0
-"""What came by then came with the start; to look through it earlier would delay the first data."""
-SETTLED_AFTER_S = 5.0
 
 _OF_TEXTUAL = {"Theme", "Screenshot"}
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
@@ -209,10 +203,6 @@ class NatstuiApp(GuardedApp):
         )
         self.set_interval(1.0, self._updates.if_late)
         self.parts.engines.start()
-        # Imported modules stay: without this, each full collection walks them again.
-        self.set_timer(STARTED_AFTER_S, lambda: freeze_settled(self))
-        # Again when the configurations of everything have come: they stay as well.
-        self.set_timer(SETTLED_AFTER_S, lambda: freeze_settled(self))
 
     async def on_unmount(self) -> None:
         """End the drawing process, and a replay."""
@@ -316,26 +306,3 @@ def system_in_view(app: App[int]) -> str | None:
     live = (one for one in reversed(app.screen_stack) if isinstance(one, LiveScreen))
     # One that was opened from another acts where that one does.
     return next(filter(None, (one.where.system for one in live)), None)
-
-
-def _is_closing_one(app: App[int]) -> bool:
-    """Tell whether a screen is still there that was closed."""
-    known = {id(screen) for stack in app._screen_stacks.values() for screen in stack}
-    known.update(map(id, app._installed_screens.values()))
-    return any(isinstance(one, Screen) and id(one) not in known for one in gc.get_objects())
-
-
-def freeze_settled(app: App[int]) -> None:
-    """Freeze the memory once no screen lies on another: one that is closed would stay for ever."""
-    # Whoever started the app switched it off while everything was imported.
-    gc.enable()
-    if not app.is_running:
-        return
-    if len(app.screen_stack) == 1:
-        gc.collect()
-        if not _is_closing_one(app):
-            gc.freeze()
-            return
-    # No timer of the app: it would know the screen in view, and keep it.
-    again = asyncio.get_running_loop().call_later
-    again(SETTLED_AFTER_S, freeze_settled, app, context=Context())

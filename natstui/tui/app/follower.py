@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import monotonic
 
-from natstui.garbage import collect_for
 from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import JUDGED_AFTER, judged, judging
 from natstui.model.live.age import since_poll_us
@@ -60,7 +59,6 @@ class Follower:
         self._unjudged = self._unjudged or isinstance(record, JUDGED_AFTER)
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
-            collect_for(self._rows_count)
             self._polled_s = monotonic()
         if not self._unjudged:
             self.state = self._folded

@@ -16,8 +16,7 @@ from natstui.model.live.snapshot import DesiredPlacement, DesiredStatus, Peer
 Row = TypeVar("Row")
 
 
-# There are hundreds of thousands of these, and no circles of them: no garbage to look for.
-class PeerRow(msgspec.Struct, gc=False):
+class PeerRow(msgspec.Struct):
     """`cluster.replicas[]`."""
 
     name: str = ""
@@ -47,7 +46,7 @@ class DesiredRow(msgspec.Struct, gc=False):
     status: _Status | None = None
 
 
-class ClusterRow(msgspec.Struct, gc=False):
+class ClusterRow(msgspec.Struct):
     """`cluster`."""
 
     leader: str = ""

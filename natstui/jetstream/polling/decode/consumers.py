@@ -15,19 +15,18 @@ from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.snapshot import ConsumerColumns
 
 
-# There are hundreds of thousands of these, and no circles of them: no garbage to look for.
-class _Place(msgspec.Struct, gc=False):
+class _Place(msgspec.Struct):
     consumer_seq: int = 0
     stream_seq: int = 0
     last_active: str | None = None
 
 
-class _Group(msgspec.Struct, gc=False):
+class _Group(msgspec.Struct):
     pinned_client_id: str = ""
     pinned_ts: str | None = None
 
 
-class ConsumerRow(msgspec.Struct, gc=False):
+class ConsumerRow(msgspec.Struct):
     """One consumer; its configuration stays raw until it is known to have changed."""
 
     stream_name: str

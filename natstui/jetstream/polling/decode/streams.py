@@ -22,12 +22,11 @@ from natstui.model.assets.configuration import StreamConfiguration, StreamKind
 from natstui.model.live.snapshot import StoredReplica, StreamColumns, Upstream
 
 
-# There are hundreds of thousands of these, and no circles of them: no garbage to look for.
-class _Lost(msgspec.Struct, gc=False):
+class _Lost(msgspec.Struct):
     msgs: list[int] | None = None
 
 
-class _State(msgspec.Struct, gc=False):
+class _State(msgspec.Struct):
     messages: int = 0
     bytes: int = 0
     first_seq: int = 0
@@ -44,7 +43,7 @@ class _Error(msgspec.Struct):
     description: str = ""
 
 
-class UpstreamRow(msgspec.Struct, gc=False):
+class UpstreamRow(msgspec.Struct):
     """`mirror`, or one of `sources[]`."""
 
     name: str = ""
@@ -53,7 +52,7 @@ class UpstreamRow(msgspec.Struct, gc=False):
     error: _Error | None = None
 
 
-class StreamRow(msgspec.Struct, gc=False):
+class StreamRow(msgspec.Struct):
     """One stream of a list; its configuration stays raw until it is known to have changed."""
 
     config: msgspec.Raw

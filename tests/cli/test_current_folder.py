@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -21,8 +20,6 @@ from natstui.engine.analyzing import start_child
 from natstui.errors import NatstuiError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.link import Link
-from natstui.tui.kit.chart.chart import ChartData, Plotter, Series
-from natstui.tui.kit.chart.frame import plot_frame
 from tests.architecture.source import ROOT
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -81,18 +78,6 @@ def demo(_server: Broker, _folder: Path) -> None:
         assert shop.url
 
 
-def plot(_server: Broker, _folder: Path) -> None:
-    async def draw() -> object:
-        plotter = Plotter()
-        try:
-            data = ChartData("x", "msgs", [-2.0, -1.0], (Series("a", [1.0, 2.0]),), 60)
-            return await plotter.draw(plot_frame(data, 40, 10))
-        finally:
-            await plotter.close()
-
-    assert asyncio.run(draw())
-
-
 def several(server: Broker, folder: Path) -> None:
     contexts = folder.parent / "nats" / "context"
     contexts.mkdir(parents=True)
@@ -110,7 +95,6 @@ CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
     "natstui engine": engine,
     "natstui watch": several,
     "natstui.jetstream.testbed.shop.process": demo,
-    "natstui.tui.kit.chart.process": plot,
 }
 
 

@@ -337,7 +337,6 @@ def test_ten_thousand_inputs_neither_end_nor_hold_up_nor_swell_the_viewer(
     ):
         assert b"KEPT1" in terminal.read(b"KEPT1", within_s=60)
         viewer = terminal.process.pid
-        # Another one draws charts.
         (engine,) = [pid for pid in children(viewer) if b"engine" in command_of(pid)]
         typist, chance = Typist(terminal), AnyInput(seed)
         sizes = Sizes({"viewer": viewer, "engine": engine})

@@ -10,7 +10,6 @@ from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, next_command_id
-from natstui.tui.kit.chart.plotter import Plotter
 from natstui.tui.managing.raw import RawScreen
 
 
@@ -19,7 +18,6 @@ class Collecting(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.plotter = Plotter()
         self.numbers: list[int] = []
 
     @on(Asked)

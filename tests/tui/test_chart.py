@@ -1,26 +1,25 @@
-"""Charts keep gaps, stay harmless, survive their drawing process and never ask too often."""
+"""Charts keep gaps, show every series, and are drawn seldom and only in view."""
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import math
-import os
-import signal
-import subprocess
-import sys
+import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.containers import VerticalScroll
 
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.detail.charts import announced_at_us
-from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
+from natstui.tui.kit.chart import chart as chart_module
+from natstui.tui.kit.chart.chart import Chart, ChartData, Series
 from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
-from natstui.tui.kit.chart.frame import plot_frame, runs
-from natstui.tui.kit.chart.plotter import parse_line
+from natstui.tui.kit.chart.frame import AREA, column_values, plot_frame
+from natstui.tui.kit.chart.legend import legend_runs
+from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.looks import register_themes
 
 AT_S = [float(second) for second in range(-99, 1)]
@@ -35,15 +34,8 @@ def data(title: str = "Ingest", label: str = "in") -> ChartData:
 
 
 class ChartApp(App[None]):
-    def __init__(self, plotter: Plotter | None = None) -> None:
-        super().__init__()
-        self.plotter = plotter or Plotter()
-
     def compose(self) -> ComposeResult:
-        yield Chart(self.plotter)
-
-    async def on_unmount(self) -> None:
-        await self.plotter.close()
+        yield Chart()
 
     @property
     def chart(self) -> Chart:
@@ -61,16 +53,67 @@ async def until(app: ChartApp, pilot: object, wanted: str) -> str:
     return app.text()
 
 
-def test_a_line_has_at_most_one_point_in_a_column_and_its_gaps() -> None:
-    found = list(runs([-3.5, -3.4, -2.5, -1.5, -0.5], [1.0, 3.0, None, 5.0, math.inf], 4, 4))
-    assert found == [([-3.45], [2.0]), ([-1.5], [5.0])]
+def test_a_line_has_the_mean_of_each_column_and_its_gaps() -> None:
+    at_s = [-3.0, -2.9, -2.0, -1.0, 0.0]
+    assert column_values(at_s, [1.0, 3.0, None, 5.0, math.inf], 3, 4) == (2.0, None, 5.0, None)
+    assert column_values([-9.0, -3.0, 0.0], [9.0, 1.0, 4.0], 3, 4) == (1.0, 2.0, 3.0, 4.0)
+    assert column_values([], [], 3, 4) == (None,) * 4
 
 
-def test_sparse_points_are_joined_and_dense_ones_thinned() -> None:
-    assert len(list(runs([-90.0, -50.0, -10.0], [1.0, 2.0, 3.0], 100, 400))) == 1
-    dense = [-index / 10 for index in range(1000, -1, -1)]
-    (line,) = runs(dense, [1.0] * 1001, 100, 50)
-    assert len(line[0]) <= 51
+def test_a_gap_between_two_columns_is_none_on_the_line() -> None:
+    assert column_values([-4.0, -2.0, 0.0], [1.0, None, 3.0], 4, 5) == (1.0, None, None, None, 3.0)
+
+
+def roles_by_row(chart: ChartData, width: int = 60, height: int = 16) -> list[list[int]]:
+    """Return the palette number of every cell that a chart draws."""
+    return [
+        [role for text, role in line for _ in text]
+        for line in draw(plot_frame(chart, width, height))
+    ]
+
+
+def test_the_first_series_is_an_area_with_a_line_and_others_are_lines() -> None:
+    series = (Series("a", [50.0] * 100), Series("b", [20.0] * 100))
+    rows = roles_by_row(ChartData("x", "msgs", AT_S, series, 100))
+    column = [row[30] for row in rows[:14]]
+    top = column.index(1)
+    below = column[top + 1 :]
+    assert set(column[:top]) == {0}
+    assert below.count(2 | AREA) == 1 and set(below) == {AREA, 2 | AREA}
+
+
+def test_a_series_that_is_zero_throughout_is_in_the_legend_only() -> None:
+    series = (Series("failed", [0.0] * 100), Series("sent", [20.0] * 100))
+    chart = ChartData("x", "msgs", AT_S, series, 100)
+    found = {role for row in roles_by_row(chart) for role in row}
+    assert 2 in found and AREA in found and not found & {1, 1 | AREA}
+    legend = legend_runs(chart, 80)
+    assert "failed 0" in "".join(text for text, _ in legend)
+    assert ("   ", 1) in legend and ("⠉⠉⠉", 2 | AREA) in legend
+
+
+def test_two_series_that_coincide_are_both_seen() -> None:
+    same = [50.0] * 100
+    chart = ChartData("x", "msgs", AT_S, (Series("a", same), Series("b", list(same))), 100)
+    (line,) = [row for row in roles_by_row(chart) if 1 in row]
+    assert line.count(1) > 15 and line.count(2) > 15
+    three = replace(chart, series=(*chart.series, Series("c", [51.0] * 100)))
+    assert {1, 2, 3} <= {role & ~AREA for row in roles_by_row(three, height=8) for role in row}
+
+
+@pytest.mark.parametrize("height", [2, 3, 4, 5, 9, 14, 30, 58])
+@pytest.mark.parametrize("high", [0.003, 1.0, 97.0, 1234.0, 9.9e6])
+def test_ticks_are_evenly_spaced_at_every_height(height: int, high: float) -> None:
+    values = [high * (index % 10) / 10 for index in range(99)] + [high]
+    chart = ChartData("x", "msgs/s", AT_S, (Series("a", values),), 100)
+    frame = plot_frame(chart, 60, height)
+    lines = ["".join(text for text, _ in line) for line in draw(frame)]
+    assert len(lines) == height
+    plot = lines[: height - frame.axis_lines]
+    at = [number for number, line in enumerate(plot) if line[frame.left - 1] == "┤"]
+    assert len({after - before for before, after in itertools.pairwise(at)}) == 1
+    assert frame.axis.low <= 0 and frame.axis.high >= high * (1 - 1e-9)
+    assert at[-1] == len(plot) - 1, "the lowest line has a label"
 
 
 async def test_what_was_announced_is_marked_where_it_fell() -> None:
@@ -88,17 +131,9 @@ async def test_what_was_announced_is_marked_where_it_fell() -> None:
 
 def test_a_frame_of_nothing_still_has_axes() -> None:
     frame = plot_frame(ChartData("x", "msgs", [], (Series("a", []),), 60), 40, 10)
-    assert frame.lines == ((),)
+    assert frame.lines == ()
     assert [label for _, label in frame.y_ticks] == ["0", "1"]
-
-
-def test_colours_are_palette_numbers_and_nothing_else() -> None:
-    assert parse_line("a\x1b[38;5;16mb\x1b[0mc\x1b[31md") == [
-        ("a", 0),
-        ("b", 16),
-        ("c", 0),
-        ("d", 0),
-    ]
+    assert len(draw(frame)) == 10
 
 
 async def test_a_chart_shows_title_unit_legend_and_axes() -> None:
@@ -108,7 +143,7 @@ async def test_a_chart_shows_title_unit_legend_and_axes() -> None:
         text = await until(app, pilot, "now")
         assert "Ingest (msgs/s)" in text
         assert "in 100" in text
-        assert "⠤●⠤ removed 40" in text
+        assert "⠤⠤⠤ removed 40" in text
         for label in ("-1m", "now", "150", "0┤"):
             assert label in text
         await pilot.resize_terminal(18, 24)
@@ -121,7 +156,7 @@ async def test_a_narrow_chart_names_its_lines_and_cuts_no_number() -> None:
     async with app.run_test(size=(24, 24)) as pilot:
         app.chart.show(data())
         text = await until(app, pilot, "now")
-        assert "⠤●⠤ remov…" in text
+        assert "⠤⠤⠤ remov…" in text
         assert "in 100" not in text
 
 
@@ -144,83 +179,64 @@ async def test_lines_take_the_colours_of_the_theme() -> None:
             assert color in inks
 
 
-async def test_a_killed_drawing_process_is_started_again() -> None:
-    app = ChartApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.chart.show(data())
-        await until(app, pilot, "now")
-        first = app.plotter.pid
-        assert first is not None
-        os.kill(first, signal.SIGKILL)
-        for _ in range(20):
-            app.chart.show(data("Later"))
-            await pilot.pause(0.3)
-            if app.plotter.pid not in (None, first):
-                break
-        assert "now" in await until(app, pilot, "Later")
-        assert app.plotter.pid not in (None, first)
+class Scrolled(App[None]):
+    CSS = "#above { height: 60; } Chart { height: 12; }"
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield VerticalScroll(id="above")
+            yield Chart()
 
 
-@pytest.mark.slow
-async def test_a_drawing_process_that_does_not_start_is_not_started_for_ever() -> None:
-    app = ChartApp(Plotter((sys.executable, "-c", "raise SystemExit(1)")))
-    async with app.run_test(size=(80, 24)) as pilot:
-        for _ in range(9):
-            app.chart.show(data())
-            await pilot.pause(0.55)
-        assert "cannot draw" in app.text()
-        assert app.plotter.pid is None
-
-
-async def test_the_drawing_process_ends_with_the_app() -> None:
-    app = ChartApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.chart.show(data())
-        await until(app, pilot, "now")
-        pid = app.plotter.pid
-    assert pid is not None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return
-    raise AssertionError("the drawing process outlived the app")
-
-
-@pytest.mark.slow
-async def test_the_drawing_process_ends_when_its_app_is_killed() -> None:
-    code = """
-import asyncio
-from natstui.tui.kit.chart.chart import ChartData, Plotter, Series
-from natstui.tui.kit.chart.frame import plot_frame
-async def main():
-    plotter = Plotter()
-    data = ChartData("x", "msgs", [-1.0, 0.0], (Series("a", [1.0, 2.0]),), 1)
-    await plotter.draw(plot_frame(data, 40, 10))
-    print(plotter.pid, flush=True)
-    await asyncio.sleep(60)
-asyncio.run(main())
-"""
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+async def test_a_chart_is_drawn_once_it_is_in_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, drawn = Scrolled(), list[int]()
+    monkeypatch.setattr(
+        chart_module, "draw", lambda frame: drawn.append(frame.width) or draw(frame)
     )
-    assert parent.stdout is not None
-    child = int(await parent.stdout.readline())
-    os.kill(child, 0)
-    parent.kill()
-    await parent.wait()
-    for _ in range(100):
-        if not is_running(child):
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the drawing process outlived its app")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.query_one(Chart).show(data())
+        await pilot.pause(0.3)
+        assert drawn == []
+        app.query_one(VerticalScroll).scroll_end(animate=False)
+        for _ in range(100):
+            await pilot.pause(0.05)
+            if drawn:
+                break
+        assert len(drawn) == 1
 
 
-def is_running(pid: int) -> bool:
-    """Tell whether a process runs; one that ended and waits for its new parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+async def test_a_chart_is_drawn_twice_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, drawn_at_s = ChartApp(), list[float]()
+    monkeypatch.setattr(
+        chart_module, "draw", lambda frame: drawn_at_s.append(time.monotonic()) or draw(frame)
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        while len(drawn_at_s) < 3:
+            app.chart.show(data())
+            await pilot.pause(0.02)
+    assert all(b - a > 0.49 for a, b in itertools.pairwise(drawn_at_s))
+
+
+async def test_a_machine_on_which_plotext_cannot_draw_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_frame: object) -> None:
+        raise ImportError("no kernel for this machine\nInstall another one")
+
+    monkeypatch.setattr(chart_module, "draw", refuse)
+    app = ChartApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.chart.show(data())
+        assert "cannot draw: no kernel for this machine" in await until(app, pilot, "cannot")
+
+
+async def test_three_lines_are_enough_for_a_chart() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 3)) as pilot:
+        app.chart.show(data())
+        text = await until(app, pilot, "┤")
+        assert "Ingest (msgs/s)" in text and "removed" in text
+        assert "too small" not in text and text.count("┤") == 2
 
 
 def test_announcements_of_a_storm_and_rare_ones_are_marked_by_the_second() -> None:
@@ -263,6 +279,7 @@ def test_a_cross_hair_hides_no_line() -> None:
     assert crossed([("a  b", 3)], 1, 9) == [("a", 3), ("│", 9), (" b", 3)]
     assert crossed([("a  b", 3)], 3, 9) == [("a  b", 3)]
     assert crossed([("ab", 3)], 4, 9) == [("ab", 3), ("  ", 0), ("│", 9)]
+    assert crossed([("a  ", AREA)], 1, 9) == [("a", AREA), ("│", 9 | AREA), (" ", AREA)]
 
 
 def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
@@ -271,11 +288,12 @@ def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
     frame = plot_frame(chart, 60, 16)
     assert [label for _, label in frame.y_ticks] == ["1ms", "10ms", "100ms", "1s", "10s"]
     assert [at for at, _ in frame.y_ticks] == pytest.approx([-3, -2, -1, 0, 1])
-    ((xs, ys),) = frame.lines[0]
-    assert xs == [-2.0, -1.0, 0.0]
-    assert ys == pytest.approx([math.log10(value) for value in (0.002, 0.3, 9.0)])
+    ((role, values),) = frame.lines
+    assert role == 1 and values[0] is None and values[-1] == pytest.approx(math.log10(9))
+    known = [value for value in values if value is not None]
+    assert known == sorted(known) and known[0] == pytest.approx(math.log10(0.002))
     nothing = replace(chart, series=(Series("a", [0.0] * 4),))
-    assert plot_frame(nothing, 60, 16).lines == ((),)
+    assert plot_frame(nothing, 60, 16).lines == ()
 
 
 async def test_the_mouse_reads_values_off_a_chart_and_a_log_scale_is_named() -> None:

@@ -18,13 +18,9 @@ from textual.screen import ModalScreen, Screen
 from textual.strip import Strip
 from textual.widgets import Label
 
-from natstui.tui.app import app as app_module
 from natstui.tui.app.guarded import GuardedApp
-from natstui.tui.app.help import HelpScreen
 from natstui.tui.kit import too_small
 from natstui.tui.kit.too_small import TerminalSized
-from tests.accounts import Account
-from tests.tui.viewer import viewing
 
 
 class Cards(TerminalSized, Screen[None]):

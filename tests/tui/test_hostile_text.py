@@ -16,7 +16,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets import Label, Static
 
 from natstui.tui.app.guarded import GuardedApp
-from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
+from natstui.tui.kit.chart.chart import Chart, ChartData, Series
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.table.big_table import BigTable, Cell, Column
 from natstui.tui.kit.text import safe, safe_lines
@@ -101,7 +101,6 @@ class HostileApp(GuardedApp):
     def __init__(self, text: str, *, ascii_only: bool = False) -> None:
         super().__init__(ascii_only=ascii_only)
         self.text = text
-        self.plotter = Plotter()
         self.recording: RecordingDriver | None = None
 
     def _build_driver(
@@ -115,7 +114,7 @@ class HostileApp(GuardedApp):
 
     def compose(self) -> ComposeResult:
         yield BigTable((Column(self.text, self.text, 20), *COLUMNS), empty=self.text)
-        yield Chart(self.plotter)
+        yield Chart()
         yield RawView()
         yield Static(safe(self.text), id="safe")
         yield Static(safe_lines(self.text))
@@ -130,9 +129,6 @@ class HostileApp(GuardedApp):
         self.query_one("#safe").border_title = safe(self.text).markup
         self.title = self.text
         self.notify(self.text, title=self.text, markup=True)
-
-    async def on_unmount(self) -> None:
-        await self.plotter.close()
 
 
 COLUMNS = (Column("b", "b", 8, "right"), Column("c", "c", 12, flex=1))

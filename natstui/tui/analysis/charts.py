@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from natstui.clean import clean_line
 from natstui.tui.analysis.text import DRAWN, AnalysisResult, Value
-from natstui.tui.kit.chart.frame import MARKERS, ChartData, Series
+from natstui.tui.kit.chart.frame import MOST_SERIES, ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 
-_MOST_LINES = len(MARKERS) - 1
-"""Consumers in one chart: each has a mark of its own."""
+_MOST_LINES = MOST_SERIES - 1
+"""Consumers in one chart: each has a colour of its own."""
 
 Row = dict[str, Value]
 

@@ -32,7 +32,6 @@ from natstui.tui.analysis.text import (
     progress_text,
     verdict_text,
 )
-from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.chart.chart import Chart
@@ -208,9 +207,8 @@ class AnalysisScreen(LiveScreen):
             self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", look), id=name))
         charts = charts_of(self.result)
         self._are_drawn = bool(charts)
-        plotter = plotter_of(self)
         for data in charts:
-            chart = Chart(plotter)
+            chart = Chart()
             self.query_one("#charts").mount(chart)
             chart.show(data)
         self.add_class("-answered")

@@ -52,7 +52,6 @@ from natstui.tui.frame.messages import (
     ToApp,
     Typed,
 )
-from natstui.tui.kit.chart.plotter import Plotter
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
@@ -151,7 +150,6 @@ class NatstuiApp(GuardedApp):
         """
         super().__init__(ascii_only=started.ascii_only, theme=started.theme)
         self._started = started
-        self.plotter = Plotter()
         self._updates = Updates(
             self, lambda: self.parts.newest(), lambda: self.state.now_mono_us > 0
         )
@@ -205,10 +203,9 @@ class NatstuiApp(GuardedApp):
         self.parts.engines.start()
 
     async def on_unmount(self) -> None:
-        """End the drawing process, and a replay."""
+        """End a replay."""
         self.parts.engines.close_replay()
         await asyncio.gather(*self.parts.engines.closing)
-        await self.plotter.close()
 
     @on(ToApp)
     async def _hand_over(self, message: ToApp) -> None:

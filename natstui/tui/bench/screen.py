@@ -36,7 +36,6 @@ from natstui.tui.bench.charts import cumulative_chart, latency_chart, throughput
 from natstui.tui.bench.figures import Figure, main_figures
 from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.bench.workers import worker_sections
-from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Announced, Asked, Open, next_command_id
@@ -327,13 +326,12 @@ class BenchmarkScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """Caption; charts; workers or the summary beside latencies and messages; the log."""
-        plotter = plotter_of(self)
         yield Static(id="caption", markup=False)
         yield FigureRow()
         with Vertical(id="bench"):
             with Horizontal(id="bench-charts"):
                 for name in ("throughput", "latency", "cumulative"):
-                    yield Chart(plotter, id=name)
+                    yield Chart(id=name)
             with Horizontal(id="bench-below"):
                 yield VerticalScroll(RunSummary(id="summary"), id="bench-summary")
                 yield VerticalScroll(FittedText(id="workers"), id="bench-workers")

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.peek import Brief, Peek, WithPeek
 from natstui.tui.frame.live import LiveScreen, watch_rows
 from natstui.tui.frame.messages import Export, Open
@@ -89,7 +88,7 @@ class SelectionScreen(TableScreen):
         """A caption line, the table, and the row under the cursor below or beside it."""
         caption, table = super().body()
         assert isinstance(table, BigTable)
-        self.panel = WithPeek(table, Peek(plotter_of(self)), self.brief)
+        self.panel = WithPeek(table, Peek(), self.brief)
         yield caption
         yield self.panel
 

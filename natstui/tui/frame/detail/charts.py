@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from textual.dom import DOMNode
-
 from natstui.model.live.history import History, Point
 from natstui.model.live.rates import rates_of_series
 from natstui.model.live.state import State
@@ -15,19 +13,11 @@ from natstui.model.live.table import Key
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.view import ConsumerView, StreamView, View
 from natstui.tui.kit.chart.frame import ChartData, Series
-from natstui.tui.kit.chart.plotter import Plotter
 from natstui.tui.kit.chart.ticks import Unit
 
 _EVENTS = "announced"
 _GAP_SAMPLES = 4
 """A pause this many times the usual distance of two samples is a gap."""
-
-
-def plotter_of(node: DOMNode) -> Plotter:
-    """Return the process that draws the charts of an app."""
-    plotter = getattr(node.app, "plotter", None)
-    assert isinstance(plotter, Plotter)
-    return plotter
 
 
 def _gap_us(points: Sequence[Point], stale_us: int) -> int:

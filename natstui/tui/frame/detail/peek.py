@@ -15,7 +15,7 @@ from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_text import Rows
-from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
+from natstui.tui.kit.chart.chart import Chart, ChartData
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.view import RowHighlighted
@@ -74,12 +74,12 @@ class Peek(Container):
     }
     """
 
-    def __init__(self, plotter: Plotter) -> None:
+    def __init__(self) -> None:
         super().__init__()
         # Not by queries: a row may be told while the screen closes and has no widgets any more.
         self.text = SectionText()
         self._scroll = VerticalScroll(self.text, can_focus=False)
-        self._charts = (Chart(plotter), Chart(plotter))
+        self._charts = (Chart(), Chart())
         self._key: Hashable = None
         kept = recall(KEPT_AS)
         self.chosen: Place | None = cast("Place", kept) if kept in get_args(Place) else None

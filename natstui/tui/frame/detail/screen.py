@@ -13,18 +13,17 @@ from textual.widgets import Static
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.reading import ChartReading
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.kit.chart.chart import Chart, ChartData
-from natstui.tui.kit.chart.frame import EVENT_MARK, MARKERS
+from natstui.tui.kit.chart.frame import EVENT_MARK
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
 CHART_HELP = (
-    (" ".join(filter(None, MARKERS[:3])), "Stands on the second line and on the third one."),
+    ("⠉⠉⠉ ⠤⠤⠤", "The first series is an area, others are lines; one that is zero has no line."),
 )
 """What the marks on a chart mean: mark, explanation."""
 _EVENT_HELP = (
@@ -57,11 +56,10 @@ class ChartedScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """Caption, then text beside charts."""
-        plotter = plotter_of(self)
         yield Static(id="caption", markup=False)
         with Horizontal(id="detail"):
             yield VerticalScroll(SectionText(), id="sections")
-            yield Vertical(*(Chart(plotter) for _ in range(self.CHARTS)), id="charts")
+            yield Vertical(*(Chart() for _ in range(self.CHARTS)), id="charts")
 
     def show_detail(
         self, title: str, sections: Sequence[Section], charts: Sequence[ChartData]

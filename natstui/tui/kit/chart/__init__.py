@@ -1,4 +1,4 @@
-"""Charts with axes: drawn by plotext in a process of its own.
+"""Charts with axes, drawn by plotext.
 
 Import `chart.Chart`.
 """

@@ -1,4 +1,4 @@
-"""A chart with axes and units: drawn by plotext in another process, shown line by line here."""
+"""A chart with axes and units: drawn by plotext, shown line by line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Size
+from textual.color import Color
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.timer import Timer
@@ -18,24 +19,30 @@ from textual.widget import Widget
 from natstui.clean import clean_line
 from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
 from natstui.tui.kit.chart.frame import (
+    AREA,
     CROSS_ROLE,
     EVENT_ROLE,
-    MARKERS,
+    MOST_SERIES,
     ChartData,
     PlotFrame,
     Series,
     axis_of,
+    first_drawn_role,
     plot_frame,
 )
 from natstui.tui.kit.chart.legend import Runs, cells_of, legend_runs, title_text
-from natstui.tui.kit.chart.plotter import Plotter
+from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.chart.ticks import label_width
 from natstui.tui.kit.looks import series_colors
 from natstui.tui.kit.text import fit
 
-__all__ = ["Chart", "ChartData", "Plotter", "Series"]
+__all__ = ["Chart", "ChartData", "Series"]
 
-_LEAST_WIDTH, _LEAST_HEIGHT = 20, 6
+_LEAST_WIDTH, _LEAST_HEIGHT = 20, 3
+_ROOMY_HEIGHT = 7
+"""From so many lines on, the legend may take one of them."""
+_AREA_SHARE = 0.28
+"""How much of a line's colour the ground of its area has."""
 _BETWEEN_FRAMES_S = 0.5
 _INKS = {EVENT_ROLE: "chart--event", CROSS_ROLE: "chart--cross"}
 
@@ -54,7 +61,7 @@ def too_small(size: Size) -> bool:
 class Chart(Widget):
     """Lines over time with a title, a legend with the newest values, axes and units.
 
-    While a newer frame is drawn the last one stays; frames come at most twice a second.
+    Frames are drawn at most twice a second, one chart in each callback, and only in view.
     """
 
     ALLOW_SELECT = False
@@ -79,26 +86,28 @@ class Chart(Widget):
     }
     """
 
-    def __init__(
-        self, plotter: Plotter, *, id: str | None = None, classes: str | None = None
-    ) -> None:
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._plotter = plotter
         self._data: ChartData | None = None
         self._lines: list[Runs] = []
-        self._wanted: PlotFrame | None = None
+        self._stale = False
+        """Data or size are newer than the frame; it is drawn when the chart is in view."""
         self._frame: PlotFrame | None = None
         self._least_label_cells = 0
         self._cross_at_s: float | None = None
-        self._drawing = False
-        self._failed = False
+        self._failure = ""
         self._drawn_at_s = 0.0
         self._timer: Timer | None = None
         self._styles_by_role: dict[int, Style] = {}
+        self._area_role = 1
 
     def show(self, data: ChartData | None) -> None:
         """Show newer data once a frame of it is drawn; None is an empty chart at once."""
         self._data = data
+        area_role = first_drawn_role(data) if data is not None else None
+        if area_role is not None and area_role != self._area_role:
+            self._area_role = area_role
+            self._styles_by_role.clear()
         if data is None and self._lines:
             self._lines = []
             self.refresh()
@@ -118,7 +127,7 @@ class Chart(Widget):
         """What the labels of the value axis take."""
         if self._data is None or too_small(self.size):
             return 0
-        return label_width(axis_of(self._data, self.size.height - self._head))
+        return label_width(axis_of(self._data, self.size.height - self._head).ticks)
 
     def align(self, label_cells: int) -> None:
         """Take as much room for labels as the chart above or below, for the same time axis."""
@@ -155,54 +164,43 @@ class Chart(Widget):
         self._styles_by_role.clear()
 
     def _want(self) -> None:
-        """Ask for a frame now, or when the last one is half a second old."""
-        if self._data is None or too_small(self.size) or not self.is_attached or self._timer:
-            return
-        wait_s = self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic()
-        if wait_s > 0:
-            self._timer = self.set_timer(wait_s, self._start)
-        else:
-            self._start()
+        """Have the newest data drawn when the chart is next in view."""
+        self._stale = self._data is not None
+        # Textual renders what is in view only, and the first line is where that is noticed.
+        self.refresh(Region(0, 0, max(1, self.size.width), 1))
 
-    def _start(self) -> None:
-        """Have the newest data drawn, after the frame in work if there is one."""
+    def _begin(self) -> None:
+        """Draw in a callback of its own, at the earliest half a second after the last frame."""
+        if self._timer is None:
+            wait_s = max(0.0, self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic())
+            self._timer = self.set_timer(wait_s, self._draw)
+
+    def _draw(self) -> None:
+        """Draw the newest data."""
         self._timer = None
         if self._data is None or too_small(self.size):
             return
-        self._drawn_at_s = monotonic()
+        self._stale, self._drawn_at_s = False, monotonic()
         height = self.size.height - self._head
-        self._wanted = plot_frame(self._data, self.size.width, height, self._least_label_cells)
-        if not self._drawing:
-            self._drawing = True
-            # The method, not its coroutine: a screen that closes never starts the worker.
-            self.run_worker(self._draw, group="chart")  # type: ignore[arg-type]
-
-    async def _draw(self) -> None:
-        """Draw what is wanted until nothing newer is."""
+        frame = plot_frame(self._data, self.size.width, height, self._least_label_cells)
         try:
-            while (frame := self._wanted) is not None:
-                self._wanted = None
-                lines = await self._plotter.draw(frame)
-                self._failed = lines is None
-                if self._data is None:
-                    lines = []
-                if lines is not None:
-                    self._lines, self._frame = lines, frame
-                self.refresh()
-        finally:
-            self._drawing = False
+            self._lines, self._frame = draw(frame), frame
+        except ImportError as error:
+            self._failure = f"cannot draw: {str(error).splitlines()[0]}"
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Draw the title with the legend, or a line of the last frame."""
         width = self.size.width
         if too_small(self.size):
             return self._note("chart: too small", y)
+        if self._stale:
+            self._begin()
         if y < self._head:
             return self._heading(y)
         if not self._lines:
             waiting = "" if self._data is None else "…"
-            note = "cannot draw: is plotext installed?" if self._failed else waiting
-            return self._note(note, y - self.size.height // 2)
+            return self._note(self._failure or waiting, y - self.size.height // 2)
         if y - self._head >= len(self._lines):
             return Strip([Segment(" " * width, self._style(0))], width)
         segments = [Segment(clean_line(text), self._style(role)) for text, role in self._drawn(y)]
@@ -211,7 +209,7 @@ class Chart(Widget):
     def _drawn(self, y: int) -> Runs:
         """Return a line of the last frame, with the cross-hair where it stands."""
         runs, frame, at_s = self._lines[y - self._head], self._frame, self._cross_at_s
-        if frame is None or at_s is None or y - self._head >= len(self._lines) - 2:
+        if frame is None or at_s is None or y - self._head >= len(self._lines) - frame.axis_lines:
             return runs
         column = column_of(frame, at_s)
         return runs if column is None else crossed(runs, column, CROSS_ROLE)
@@ -228,7 +226,7 @@ class Chart(Widget):
         width, height = self.size
         wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
         # Not of the cross-hair's title: the plot would jump while the mouse moves.
-        return 2 if wide > width and height >= _LEAST_HEIGHT + 1 else 1
+        return 2 if wide > width and height >= _ROOMY_HEIGHT else 1
 
     def _heading(self, y: int) -> Strip:
         """Write the title at the left and the legend at the right, or below it."""
@@ -244,6 +242,12 @@ class Chart(Widget):
         segments += [Segment(text, self._style(role)) for text, role in legend]
         return Strip(segments).crop_extend(0, width, self._style(0))
 
+    def _area_ground(self) -> str:
+        """Return the ground of the area: that of the chart, with some of its line's colour."""
+        palette = series_colors(dark=self.app.current_theme.dark)
+        line = Color.parse(palette[self._area_role - 1])
+        return self.background_colors[1].blend(line, _AREA_SHARE).hex
+
     def _ink(self, name: str) -> Style:
         """Return a component's colour and weight without its ground."""
         style = self.get_component_rich_style(name)
@@ -255,7 +259,9 @@ class Chart(Widget):
             ground = self.rich_style
             if role == 0:
                 style = ground
-            elif role <= len(MARKERS):
+            elif role & AREA:
+                style = self._style(role - AREA) + Style(bgcolor=self._area_ground())
+            elif role <= MOST_SERIES:
                 palette = series_colors(dark=self.app.current_theme.dark)
                 style = ground + Style(color=palette[role - 1])
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from natstui.tui.kit.chart.frame import ChartData, PlotFrame
+from natstui.tui.kit.chart.frame import AREA, ChartData, PlotFrame
 from natstui.tui.kit.chart.legend import Runs
 
 CROSS = "│"
@@ -15,7 +15,7 @@ def column_of(frame: PlotFrame, at_s: float) -> int | None:
     """Return the column of the frame in which a moment is; None when it is not in view."""
     if not -frame.window_s <= at_s <= 0:
         return None
-    return frame.left + round((at_s / frame.window_s + 1) * (frame.columns - 1))
+    return frame.left + frame.column_of(at_s)
 
 
 def moment_of(frame: PlotFrame, column: int) -> float | None:
@@ -55,7 +55,7 @@ def crossed(runs: Runs, column: int, role: int) -> Runs:
         if 0 <= inside < len(text) and text[inside] in _EMPTY:
             parts = [
                 (text[:inside], palette),
-                (CROSS, role),
+                (CROSS, role | palette & AREA),
                 (text[inside + 1 :], palette),
             ]
             found += [part for part in parts if part[0]]

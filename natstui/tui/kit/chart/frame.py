@@ -1,58 +1,60 @@
-"""What a chart shows, and the frame that is sent to be drawn: thinned, cleaned, with its ticks."""
+"""What a chart shows, and the frame that is drawn of it: one point a column, with its ticks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from natstui.tui.kit.chart.ticks import (
     Tick,
     Unit,
+    ValueAxis,
     age_ticks,
     clock_ticks,
     label_width,
-    log_ticks,
-    value_ticks,
+    log_axis,
+    value_axis,
 )
 
-Run = tuple[list[float], list[float]]
-"""A part of a line without a gap: x and y."""
+Columns = tuple[float | None, ...]
+"""One value for each column of the plot; None is a gap."""
 
 
-def runs(
+def column_values(
     at_s: Sequence[float], values: Sequence[float | None], window_s: float, columns: int
-) -> Iterator[Run]:
-    """Yield the gapless parts of a line: the mean of each column, at most one point in each.
+) -> Columns:
+    """Return the mean of each column, and between two of them what lies on the straight line.
 
-    A column that holds only gaps ends a part; one without any sample does not.
+    A column that holds only gaps is one; between two columns without any sample the line goes on.
     """
-    sums: dict[int, tuple[float, float, int]] = {}
+    sums: dict[int, tuple[float, int]] = {}
     for x, value in zip(at_s, values, strict=False):
         if not -window_s <= x <= 0:
             continue
-        column = int((x + window_s) / window_s * columns)
-        x_sum, y_sum, count = sums.get(column, (0.0, 0.0, 0))
+        column = round((x / window_s + 1) * (columns - 1))
+        y_sum, count = sums.get(column, (0.0, 0))
         if value is not None and math.isfinite(value):
-            sums[column] = (x_sum + x, y_sum + value, count + 1)
-        else:
-            sums[column] = (x_sum, y_sum, count)
-    xs: list[float] = []
-    ys: list[float] = []
+            y_sum, count = y_sum + value, count + 1
+        sums[column] = (y_sum, count)
+    found: list[float | None] = [None] * columns
+    before: int | None = None
     for column in sorted(sums):
-        x_sum, y_sum, count = sums[column]
-        if count:
-            xs.append(x_sum / count)
-            ys.append(y_sum / count)
-        elif xs:
-            yield xs, ys
-            xs, ys = [], []
-    if xs:
-        yield xs, ys
+        y_sum, count = sums[column]
+        if not count:
+            before = None
+            continue
+        found[column] = y_sum / count
+        if before is not None and (start := found[before]) is not None:
+            slope = (y_sum / count - start) / (column - before)
+            for between in range(before + 1, column):
+                found[between] = start + slope * (between - before)
+        before = column
+    return tuple(found)
 
 
-MARKERS = ("", "●", "◆", "▲", "■", "+")
-"""The mark drawn on each line at intervals, so that lines differ without colour too."""
+MOST_SERIES = 6
+"""Series with a colour of their own; further ones take the colours again."""
 
 EVENT_MARK = "!"
 """Stands at the top where something happened."""
@@ -61,6 +63,8 @@ EVENT_ROLE, CROSS_ROLE = 17, 18
 """Palette numbers of such a mark, and of the cross-hair."""
 AXES_ROLE = 16
 """Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
+AREA = 32
+"""Added to the palette number of what is on the area below the first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +100,26 @@ class ChartData:
 
 @dataclass(frozen=True, slots=True)
 class PlotFrame:
-    """One frame to draw, ready for the drawing process."""
+    """One frame to draw: lines by column, and where the axes have ticks."""
 
     width: int
     height: int
-    lines: tuple[tuple[Run, ...], ...]
+    lines: tuple[tuple[int, Columns], ...]
+    """Palette number and values of each series that is drawn; the first one is an area."""
     x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+    axis: ValueAxis
     window_s: float
     events_at_s: tuple[float, ...] = ()
+
+    @property
+    def y_ticks(self) -> tuple[Tick, ...]:
+        """The ticks of the value axis."""
+        return self.axis.ticks
+
+    @property
+    def axis_lines(self) -> int:
+        """How many lines the time axis takes."""
+        return axis_lines(self.height)
 
     @property
     def left(self) -> int:
@@ -114,13 +129,27 @@ class PlotFrame:
     @property
     def columns(self) -> int:
         """How many columns the plot has."""
-        return max(1, self.width - self.left - 1)
+        return max(2, self.width - self.left)
+
+    def column_of(self, at_s: float) -> int:
+        """Return the column of the plot of a moment within the window."""
+        return round((at_s / self.window_s + 1) * (self.columns - 1))
+
+    @property
+    def event_columns(self) -> tuple[int, ...]:
+        """The columns of the plot in which something happened."""
+        return tuple(sorted({self.column_of(at_s) for at_s in self.events_at_s}))
 
 
-def axis_of(data: ChartData, height: int) -> tuple[Tick, ...]:
-    """Return the ticks of the value axis for a plot and its time axis of `height` lines."""
-    choose = log_ticks if data.logarithmic else value_ticks
-    return choose(*_extent(data), height - 2, data.unit)
+def axis_lines(height: int) -> int:
+    """Return how many of `height` lines the time axis takes: none where there are few."""
+    return 2 if height >= 5 else 0
+
+
+def axis_of(data: ChartData, height: int) -> ValueAxis:
+    """Return the value axis for a plot and its time axis of `height` lines."""
+    choose = log_axis if data.logarithmic else value_axis
+    return choose(*_extent(data), height - axis_lines(height), data.unit)
 
 
 def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int = 0) -> PlotFrame:
@@ -128,18 +157,64 @@ def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int 
 
     With labels of at least as many cells as those of the chart above, both have one time axis.
     """
-    y_ticks = tuple((at, label.rjust(least_label_cells)) for at, label in axis_of(data, height))
-    columns = max(1, width - label_width(y_ticks) - 2)
+    axis = axis_of(data, height)
+    ticks = tuple((at, label.rjust(least_label_cells)) for at, label in axis.ticks)
+    columns = max(2, width - label_width(ticks) - 1)
     if data.ends_at_s is None:
         x_ticks = age_ticks(data.window_s, columns)
     else:
         x_ticks = clock_ticks(data.ends_at_s, data.window_s, columns)
-    lines = tuple(
-        tuple(runs(data.at_s, _scaled(data, series), data.window_s, columns))
-        for series in data.series
-    )
+    lines = [
+        (
+            index % MOST_SERIES + 1,
+            column_values(data.at_s, _scaled(data, series), data.window_s, columns),
+        )
+        for index, series in enumerate(data.series)
+        if is_drawn(series)
+    ]
     events = tuple(at_s for at_s in data.events_at_s if -data.window_s <= at_s <= 0)
-    return PlotFrame(width, height, lines, x_ticks, y_ticks, data.window_s, events)
+    apart = _told_apart(lines, axis, height - axis_lines(height))
+    axis = replace(axis, ticks=ticks)
+    return PlotFrame(width, height, apart, x_ticks, axis, data.window_s, events)
+
+
+def is_drawn(series: Series) -> bool:
+    """Tell whether a series has a line: one that is zero throughout is in the legend only."""
+    return any(series.values)
+
+
+def first_drawn_role(data: ChartData) -> int | None:
+    """Return the palette number of the series that is an area; None without any."""
+    drawn = (index % MOST_SERIES + 1 for index, each in enumerate(data.series) if is_drawn(each))
+    return next(drawn, None)
+
+
+_DASH_COLUMNS = 3
+
+
+def _told_apart(
+    lines: Sequence[tuple[int, Columns]], axis: ValueAxis, rows: int
+) -> tuple[tuple[int, Columns], ...]:
+    """Return lines of which those that share a cell with an earlier one are dashed there.
+
+    A cell has one colour: without it, of two lines that coincide the later one alone is seen.
+    """
+    row_values = (axis.high - axis.low) / max(1, rows - 1)
+    cells = [
+        [None if value is None else round((value - axis.low) / row_values) for value in values]
+        for _, values in lines
+    ]
+    apart: list[tuple[int, Columns]] = []
+    for number, (role, values) in enumerate(lines):
+        dashed = list(values)
+        for column, cell in enumerate(cells[number]):
+            if cell is None or number == 0:
+                continue
+            sharing = [at for at, other in enumerate(cells) if other[column] == cell]
+            if sharing[column // _DASH_COLUMNS % len(sharing)] != number != sharing[0]:
+                dashed[column] = None
+        apart.append((role, tuple(dashed)))
+    return tuple(apart)
 
 
 def _scaled(data: ChartData, series: Series) -> Sequence[float | None]:

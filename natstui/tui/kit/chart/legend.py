@@ -1,4 +1,4 @@
-"""The title of a chart, and which line is which: by marker, word and newest value. Pure."""
+"""The title of a chart, and which line is which: by colour, label and newest value. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
-from natstui.tui.kit.chart.frame import AXES_ROLE, EVENT_MARK, EVENT_ROLE, MARKERS, ChartData
+from natstui.tui.kit.chart.frame import (
+    AREA,
+    AXES_ROLE,
+    EVENT_MARK,
+    EVENT_ROLE,
+    MOST_SERIES,
+    ChartData,
+    is_drawn,
+)
 from natstui.tui.kit.chart.ticks import value_text
 from natstui.tui.kit.text import fit
 from natstui.units import duration_text, local_text
@@ -46,12 +54,13 @@ def legend_runs(
     if values is None:
         values = [series.values[-1] if series.values else None for series in data.series]
     texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
-    whole = [*_events_runs(data), *_runs(labels, texts)]
+    samples = _samples(data)
+    whole = [*_events_runs(data), *_runs(samples, labels, texts)]
     if cells_of(whole) <= room:
         return whole
     share = max(1, room // max(1, len(labels)) - _BESIDE_LABEL)
     short = [fit(label, share) if cell_len(label) > share else label for label in labels]
-    return _runs(short, [""] * len(labels))
+    return _runs(samples, short, [""] * len(labels))
 
 
 def _events_runs(data: ChartData) -> Runs:
@@ -61,12 +70,27 @@ def _events_runs(data: ChartData) -> Runs:
     return [(f"  {EVENT_MARK}", EVENT_ROLE), (f" {clean_line(data.events_label)}", AXES_ROLE)]
 
 
-def _runs(labels: Sequence[str], values: Sequence[str]) -> Runs:
+def _samples(data: ChartData) -> list[tuple[str, int]]:
+    """Return what each series looks like: an area, a line, or nothing where all of it is zero."""
+    samples: list[tuple[str, int]] = []
+    area = AREA
+    for index, series in enumerate(data.series):
+        role = index % MOST_SERIES + 1
+        if is_drawn(series):
+            samples.append(("⠉⠉⠉" if area else "⠤⠤⠤", role | area))
+            area = 0
+        else:
+            samples.append(("   ", role))
+    return samples
+
+
+def _runs(
+    samples: Sequence[tuple[str, int]], labels: Sequence[str], values: Sequence[str]
+) -> Runs:
     """Join samples, labels and values."""
     runs: Runs = []
-    for index, (label, value) in enumerate(zip(labels, values, strict=True)):
-        role = index % len(MARKERS) + 1
-        runs += [(f"  ⠤{MARKERS[role - 1] or '⠤'}⠤", role), (f" {label}", AXES_ROLE), (value, 0)]
+    for sample, label, value in zip(samples, labels, values, strict=True):
+        runs += [("  ", 0), sample, (f" {label}", AXES_ROLE), (value, 0)]
     return runs
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
@@ -94,44 +95,105 @@ def value_text(value: float, unit: Unit) -> str:
             return count_text(value)
 
 
-def _step(span: float, count: int, unit: Unit) -> float:
-    """Return a round distance between ticks so that about `count` of them cover `span`."""
-    rough = span / max(1, count)
+@dataclass(frozen=True, slots=True)
+class ValueAxis:
+    """The ticks of a value axis, as many lines apart everywhere, and the values at its ends."""
+
+    ticks: tuple[Tick, ...]
+    low: float
+    """The value in the middle of the lowest line."""
+    high: float
+    """The value in the middle of the highest line."""
+
+
+def _step(rough: float, unit: Unit) -> float:
+    """Return the next round distance between ticks."""
     if unit == "s" and rough > 1:
         return time_step_s(rough)
     if unit in ("bytes", "bytes/s"):
         return float(2 ** max(0, math.ceil(math.log2(rough) - 0.01)))
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(nice for nice in (1, 2, 5, 10) if nice * power >= rough * 0.999) * power
-    return max(1.0, step) if unit == "msgs" else step
+    step = next(nice for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough * 0.999) * power
+    return max(1.0, float(math.ceil(step))) if unit == "msgs" else step
 
 
-def value_ticks(low: float, high: float, height: int, unit: Unit) -> tuple[Tick, ...]:
-    """Return ticks from at or below `low` to at or above `high`, fit for `height` lines."""
+_LINES_BETWEEN_TICKS = (2, 3, 4, 5, 6)
+
+
+def _lines_apart(height: int) -> Sequence[int]:
+    """Return how many lines apart ticks may be on so many lines."""
+    return [apart for apart in _LINES_BETWEEN_TICKS if apart < height] or [1]
+
+
+def _evenly(height: int, step_of: Callable[[int], tuple[int, float]]) -> ValueAxis:
+    """Return the axis that leaves the fewest of `height` lines unused.
+
+    `step_of` returns, for ticks so many lines apart, the number of the first tick and the step.
+    """
+    best: tuple[float, int, int, float] | None = None
+    for apart in _lines_apart(height):
+        first, step = step_of(apart)
+        # The less of the height the values take, the worse; ticks close together are worse, too.
+        span = step * (height - 1) / apart
+        worse = span * (1.0 if apart > 2 else 1.25)
+        if best is None or worse < best[0]:
+            best = (worse, apart, first, step)
+    assert best is not None
+    _, apart, first, step = best
+    count = (height - 1) // apart + 1
+    ticks = tuple(((first + index) * step, "") for index in range(count))
+    return ValueAxis(ticks, first * step, (first + (height - 1) / apart) * step)
+
+
+def value_axis(low: float, high: float, height: int, unit: Unit) -> ValueAxis:
+    """Return an axis of `height` lines from at or below `low` to at or above `high`."""
     if high - low <= max(abs(low), abs(high)) * 1e-9 or high - low < _FLAT:
         # A line that is level runs through the middle, unless it lies on the zero.
         around = max(abs(low) * 0.05, 0.5)
         low, high = (low - around, low + around) if low else (0.0, 1.0)
-    step = _step(high - low, max(2, height // 4), unit)
-    first = math.floor(low / step + 1e-9)
-    last = max(first + 1, math.ceil(high / step - 1e-9))
-    values = [index * step for index in range(first, last + 1)]
+    height = max(2, height)
+
+    def step_of(apart: int) -> tuple[int, float]:
+        intervals = (height - 1) / apart
+        step = _step((high - low) / intervals, unit)
+        first = math.floor(low / step + 1e-9)
+        while (first + intervals) * step < high - step * 1e-9:
+            step = _step(step * 1.01, unit)
+            first = math.floor(low / step + 1e-9)
+        return first, step
+
+    axis = _evenly(height, step_of)
+    values = [value for value, _ in axis.ticks]
+    step = values[1] - values[0] if len(values) > 1 else 1.0
     labels = [value_text(value, unit) for value in values]
     if len(set(labels)) < len(labels):
         labels = [f"{value:,.6g}" if step < 1 else f"{value:,.0f}" for value in values]
-    return tuple(zip(values, labels, strict=True))
+    if all(value == round(value) for value in values):
+        labels = [label.removesuffix(".0") for label in labels]
+    return replace(axis, ticks=tuple(zip(values, labels, strict=True)))
 
 
-def log_ticks(low: float, high: float, height: int, unit: Unit) -> tuple[Tick, ...]:
-    """Return ticks at powers of ten, of two for bytes; their places are powers of ten."""
+def log_axis(low: float, high: float, height: int, unit: Unit) -> ValueAxis:
+    """Return an axis with ticks at powers of ten, of two for bytes; places are powers of ten."""
     if low <= 0:
         low, high = 1.0, max(10.0, high)
+    height = max(2, height)
     base = 2.0 if unit in ("bytes", "bytes/s") else 10.0
     first = math.floor(math.log(low, base) + 1e-9)
     last = max(first + 1, math.ceil(math.log(high, base) - 1e-9))
-    step = max(1, math.ceil((last - first) / max(1, height // 2)))
-    powers = list(range(first, last + step, step))
-    return tuple((at * math.log10(base), value_text(base**at, unit)) for at in powers)
+
+    def step_of(apart: int) -> tuple[int, float]:
+        step = max(1, math.ceil((last - first) / ((height - 1) / apart) - 1e-9))
+        # The number of the first tick counts steps, which need not start at a multiple of one.
+        return 0, float(step)
+
+    axis = _evenly(height, step_of)
+    scale = math.log10(base)
+    ticks = tuple(
+        ((first + power) * scale, value_text(base ** (first + power), unit))
+        for power, _ in axis.ticks
+    )
+    return ValueAxis(ticks, first * scale, (first + axis.high) * scale)
 
 
 def label_width(ticks: Sequence[Tick]) -> int:

@@ -17,8 +17,8 @@ from natstui.tui.frame.detail.charts import announced_at_us
 from natstui.tui.kit.chart import chart as chart_module
 from natstui.tui.kit.chart.chart import Chart, ChartData, Series
 from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
-from natstui.tui.kit.chart.frame import AREA, column_values, plot_frame
-from natstui.tui.kit.chart.legend import legend_runs
+from natstui.tui.kit.chart.frame import AREA, PlotFrame, column_values, plot_frame
+from natstui.tui.kit.chart.legend import Runs, legend_runs
 from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.looks import register_themes
 
@@ -89,7 +89,7 @@ def test_a_series_that_is_zero_throughout_is_in_the_legend_only() -> None:
     assert 2 in found and AREA in found and not found & {1, 1 | AREA}
     legend = legend_runs(chart, 80)
     assert "failed 0" in "".join(text for text, _ in legend)
-    assert ("   ", 1) in legend and ("⠉⠉⠉", 2 | AREA) in legend
+    assert ("   ", 1) in legend and ("▂▂▂", 2 | AREA) in legend
 
 
 def test_two_series_that_coincide_are_both_seen() -> None:
@@ -190,9 +190,12 @@ class Scrolled(App[None]):
 
 async def test_a_chart_is_drawn_once_it_is_in_view(monkeypatch: pytest.MonkeyPatch) -> None:
     app, drawn = Scrolled(), list[int]()
-    monkeypatch.setattr(
-        chart_module, "draw", lambda frame: drawn.append(frame.width) or draw(frame)
-    )
+
+    def count(frame: PlotFrame) -> list[Runs]:
+        drawn.append(frame.width)
+        return draw(frame)
+
+    monkeypatch.setattr(chart_module, "draw", count)
     async with app.run_test(size=(80, 24)) as pilot:
         app.query_one(Chart).show(data())
         await pilot.pause(0.3)
@@ -207,9 +210,12 @@ async def test_a_chart_is_drawn_once_it_is_in_view(monkeypatch: pytest.MonkeyPat
 
 async def test_a_chart_is_drawn_twice_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     app, drawn_at_s = ChartApp(), list[float]()
-    monkeypatch.setattr(
-        chart_module, "draw", lambda frame: drawn_at_s.append(time.monotonic()) or draw(frame)
-    )
+
+    def count(frame: PlotFrame) -> list[Runs]:
+        drawn_at_s.append(time.monotonic())
+        return draw(frame)
+
+    monkeypatch.setattr(chart_module, "draw", count)
     async with app.run_test(size=(80, 24)) as pilot:
         while len(drawn_at_s) < 3:
             app.chart.show(data())

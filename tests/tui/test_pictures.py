@@ -68,7 +68,7 @@ async def rest(viewer: Viewer, height: int) -> Picture:
         await viewer.pilot.pause(0.1)
         screen = viewer.app.screen
         now = screen._compositor.render_strips()
-        drawing = any(chart._drawing or chart._timer for chart in screen.query(Chart))
+        drawing = any(chart.is_waiting for chart in screen.query(Chart))
         later = isinstance(screen, BenchmarkScreen) and screen._later
         if now == before and not drawing and not later:
             return picture(viewer.app, height - 1)

@@ -11,6 +11,7 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import Screen
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError

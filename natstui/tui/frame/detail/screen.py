@@ -23,7 +23,7 @@ from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
 CHART_HELP = (
-    ("⠉⠉⠉ ⠤⠤⠤", "The first series is an area, others are lines; one that is zero has no line."),
+    ("▂▂▂ ⠤⠤⠤", "The first series is an area, others are lines; one that is zero has no line."),
 )
 """What the marks on a chart mean: mark, explanation."""
 _EVENT_HELP = (

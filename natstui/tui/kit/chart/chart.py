@@ -96,6 +96,8 @@ class Chart(Widget):
         self._least_label_cells = 0
         self._cross_at_s: float | None = None
         self._failure = ""
+        self._has_begun = False
+        """A frame is about to be drawn, now or by the timer."""
         self._drawn_at_s = 0.0
         self._timer: Timer | None = None
         self._styles_by_role: dict[int, Style] = {}
@@ -118,7 +120,7 @@ class Chart(Widget):
         self.show(None)
         if self._timer is not None:
             self._timer.stop()
-            self._timer = None
+            self._has_begun, self._timer = False, None
         self._drawn_at_s = 0.0
         self.show(data)
 
@@ -171,13 +173,25 @@ class Chart(Widget):
 
     def _begin(self) -> None:
         """Draw in a callback of its own, at the earliest half a second after the last frame."""
-        if self._timer is None:
-            wait_s = max(0.0, self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic())
+        if self._has_begun:
+            return
+        self._has_begun = True
+        wait_s = self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic()
+        if wait_s > 0:
             self._timer = self.set_timer(wait_s, self._draw)
+        else:
+            self.call_later(self._draw)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a newer frame is to come; none does while the chart is out of view."""
+        if self._has_begun or not self._stale or too_small(self.size):
+            return self._has_begun
+        return self.is_on_screen and bool(self.screen.find_widget(self).visible_region)
 
     def _draw(self) -> None:
         """Draw the newest data."""
-        self._timer = None
+        self._has_begun, self._timer = False, None
         if self._data is None or too_small(self.size):
             return
         self._stale, self._drawn_at_s = False, monotonic()

@@ -135,10 +135,36 @@ class PlotFrame:
         """Return the column of the plot of a moment within the window."""
         return round((at_s / self.window_s + 1) * (self.columns - 1))
 
+    def area_tops(self) -> list[tuple[int, int]]:
+        """Return for each column the row in which the area ends, and eighths of it that it fills.
+
+        A column without a value has a row below the plot.
+        """
+        rows = self.height - self.axis_lines
+        if not self.lines:
+            return [(rows, 0)] * self.columns
+        row_values = (self.axis.high - self.axis.low) / max(1, rows - 1)
+        return [
+            (rows, 0) if value is None else _top((value - self.axis.low) / row_values, rows)
+            for value in self.lines[0][1]
+        ]
+
     @property
     def event_columns(self) -> tuple[int, ...]:
         """The columns of the plot in which something happened."""
         return tuple(sorted({self.column_of(at_s) for at_s in self.events_at_s}))
+
+
+def _top(above_low_rows: float, rows: int) -> tuple[int, int]:
+    """Return the row in which an area of so many rows ends, and how many eighths of it it fills.
+
+    A value is in the middle of a row, so that the lowest row is half below the axis.
+    """
+    if above_low_rows < 0.5:
+        return rows - 1, max(1, round(above_low_rows * 16))
+    eighths = round((above_low_rows + 0.5) * 8)
+    full_rows = (eighths - 1) // 8
+    return max(0, rows - 1 - full_rows), eighths - 8 * full_rows
 
 
 def axis_lines(height: int) -> int:

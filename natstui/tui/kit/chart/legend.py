@@ -77,7 +77,7 @@ def _samples(data: ChartData) -> list[tuple[str, int]]:
     for index, series in enumerate(data.series):
         role = index % MOST_SERIES + 1
         if is_drawn(series):
-            samples.append(("⠉⠉⠉" if area else "⠤⠤⠤", role | area))
+            samples.append(("▂▂▂" if area else "⠤⠤⠤", role | area))
             area = 0
         else:
             samples.append(("   ", role))

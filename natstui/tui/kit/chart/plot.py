@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
-from natstui.tui.kit.chart.frame import (
-    AREA,
-    AXES_ROLE,
-    EVENT_MARK,
-    EVENT_ROLE,
-    PlotFrame,
-)
+from natstui.tui.kit.chart.frame import AREA, AXES_ROLE, EVENT_MARK, EVENT_ROLE, PlotFrame
 from natstui.tui.kit.chart.legend import Runs
 
-_FILL = "█"
-"""Stands in the matrix for the area below the first line: a cell with a ground and no text."""
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def draw(frame: PlotFrame) -> list[Runs]:
@@ -30,17 +22,14 @@ def draw(frame: PlotFrame) -> list[Runs]:
     figure.canvas("default")
     figure.axes(False, axis="x", side="upper").axes(False, axis="y", side="right")
     _set_rulers(figure, frame)
-    for number, (role, values) in enumerate(frame.lines):
+    for role, values in frame.lines[1:]:
         columns = [column for column, value in enumerate(values) if value is not None]
-        drawn = [value for value in values if value is not None]
-        if number == 0:
-            top = figure.signal(columns, drawn, marker=plotext.marker(_FILL))
-            bottom = figure.signal(columns, [frame.axis.low] * len(columns), marker=_FILL)
-            figure.draw(top.fill(bottom))
+        known = [value for value in values if value is not None]
         ink = plotext.marker("braille", plotext.pixel((0, 0, role)))
-        line = figure.signal(columns, drawn, marker=ink)
+        line = figure.signal(columns, known, marker=ink).lines()
         for at in range(1, len(columns)):
-            line.line(at, active=columns[at] == columns[at - 1] + 1)
+            if columns[at] != columns[at - 1] + 1:
+                line.line(at, active=False)
         figure.draw(line)
     if frame.event_columns:
         mark = plotext.marker(EVENT_MARK, plotext.pixel((0, 0, EVENT_ROLE)))
@@ -63,21 +52,28 @@ def _set_rulers(figure: Any, frame: PlotFrame) -> None:
 
 
 def _runs(matrix: Any, frame: PlotFrame) -> list[Runs]:
-    """Return each row of a matrix as texts with roles."""
-    rows = matrix.string(colorless=True).split("\n")[: frame.height]
-    # Below the first line every cell has the ground of the area, also where others cross it.
-    area_from = [frame.height] * frame.width
+    """Return each row of a matrix as texts with palette numbers."""
+    # A cell of plotext has neither eighths nor a ground below its text: the area is drawn here.
+    tops, left = frame.area_tops(), frame.left
+    area_role = frame.lines[0][0] if frame.lines else 0
     lines: list[Runs] = []
+    rows = matrix.string(colorless=True).split("\n")[: frame.height]
     for y, row in enumerate(rows):
-        in_plot = y < frame.height - frame.axis_lines
-        roles = [AXES_ROLE] * len(row)
-        for x in range(frame.left, len(row)) if in_plot else ():
-            character = row[x]
-            if character == _FILL:
-                area_from[x] = min(area_from[x], y)
-            ink = None if character in (" ", _FILL) else matrix.get(y, x).foreground()
-            roles[x] = (ink[2] if ink else 0) | (AREA if area_from[x] <= y else 0)
-        cells = zip(row.replace(_FILL, " "), roles, strict=True)
-        grouped = groupby(cells, key=lambda cell: cell[1])
-        lines.append([("".join(text for text, _ in group), role) for role, group in grouped])
+        if y >= frame.height - frame.axis_lines:
+            lines.append([(row, AXES_ROLE)])
+            continue
+        cells = list(row)
+        runs, start, role = list[tuple[str, int]](), 0, AXES_ROLE
+        for x in range(left, len(row)):
+            top, eighths = tops[x - left]
+            newer = AREA if y > top else 0
+            # A space has no colour, and to read one costs more than all else here.
+            if row[x] != " " and (ink := matrix.get(y, x).foreground()) is not None:
+                newer |= ink[2]
+            elif y == top:
+                cells[x], newer = _EIGHTHS[eighths], area_role
+            if newer != role:
+                runs.append(("".join(cells[start:x]), role))
+                start, role = x, newer
+        lines.append([*runs, ("".join(cells[start:]), role)])
     return lines

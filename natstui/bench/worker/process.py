@@ -121,7 +121,7 @@ class Worker:
     async def _run(self, job: Job, program: patterns.Program, link: WireLink) -> None:
         if job.stopping.is_set():
             return
-        gc.disable()
+        gc.disable()  # No pauses: a full collection stops a worker for 29 ms. CPU is the same.
         await job.sleep((job.go_ns - time.monotonic_ns()) / 1e9)
         self._reported_ns, self._cpu_s = time.monotonic_ns(), self._own_cpu_s()
         reporting = link.run(self._report_often())

@@ -28,17 +28,17 @@ class PeerRow(msgspec.Struct):
     """It is to become one, and counts for nothing yet."""
 
 
-class _Named(msgspec.Struct, gc=False):
+class _Named(msgspec.Struct):
     name: str = ""
 
 
-class _Status(msgspec.Struct, gc=False):
+class _Status(msgspec.Struct):
     type: str = ""
     description: str = ""
     err: str = ""
 
 
-class DesiredRow(msgspec.Struct, gc=False):
+class DesiredRow(msgspec.Struct):
     """`cluster.desired`."""
 
     created: str = ""

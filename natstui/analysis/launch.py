@@ -22,6 +22,8 @@ from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
+STARTING = "starting Spark"
+"""Text of the step in which Spark starts; where nothing is new there is none."""
 CANCEL_WAIT_S = 15.0
 _CONNECT = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
 """What a Spark Connect client imports beside pyspark."""

@@ -20,6 +20,7 @@ from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.folders import check_remote, locked
 from natstui.analysis.gold.build import TABLES, build_gold
 from natstui.analysis.known import forget_result, keep_result
+from natstui.analysis.launch import STARTING
 from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
@@ -62,7 +63,7 @@ def run(
         if words.remote:
             check_remote(words.remote)
         with locked(out, progress.wait) as alone:
-            progress.step("starting Spark")
+            progress.step(STARTING)
             try:
                 spark = submitted_session(settings) if submitted else open_session(settings)
             except KeyboardInterrupt:

@@ -6,12 +6,12 @@ import json
 import sys
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
-from natstui.analysis.launch import AnalysisRequest, run_job
+from natstui.analysis.launch import STARTING, AnalysisRequest, run_job
 from natstui.analysis.report.heading import heading
 from natstui.analysis.report.sections import (
     Shown,
@@ -28,6 +28,9 @@ from natstui.errors import AnalysisError, DamagedSession
 from natstui.files import check_replaceable, write_complete
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 from natstui.units import UNKNOWN
+
+if TYPE_CHECKING:
+    from natstui.cli.sessions.first_page import FirstPage
 
 ROWS_SHOWN = 12
 _CHART_ROWS = 10
@@ -222,14 +225,30 @@ def analyze(
     _check_files(page_file, notebook_file)
     request = AnalysisRequest(_found(sessions), out or str(_cache() / "analysis"), **options)
     show = _Bar(sys.stderr.isatty())
+    page: FirstPage | None = None
+
+    def progress(sent: dict[str, Any]) -> None:
+        """Show progress, and what the recordings themselves say while Spark starts."""
+        nonlocal page
+        show.update(sent)
+        if page is None and sent["text"] == STARTING:
+            from natstui.cli.sessions.first_page import FirstPage
+
+            page = FirstPage(request.sessions)
+            show.clear()
+            for line in page.lines():
+                click.echo(line, err=True)
+
     try:
-        result = run_job(request, show.update)
+        result = run_job(request, progress)
     except KeyboardInterrupt:
         show.clear()
         click.echo("natstui: cancelled", err=True)
         ctx.exit(INTERRUPTED)
     finally:
         show.clear()
+    for line in page.contradicted(result) if page else ():
+        click.echo(line, err=True)
     _write_files(page_file, notebook_file, result)
     if as_json:
         click.echo(clean_json(json.dumps(result, ensure_ascii=False)))

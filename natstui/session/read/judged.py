@@ -10,7 +10,10 @@ from natstui.model.findings.finding import Finding
 from natstui.model.findings.recorded import Teller
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.findings import FindingsChanged
+from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.record import kind_of
+from natstui.session.files.layout import EVENTS, KEYFRAME
+from natstui.session.files.segment import readable
 from natstui.session.read.recording import Recording
 
 
@@ -29,6 +32,28 @@ def recorded_findings(
             over += state.findings.ended
         step(min(span_us, max(0, state.now_at_us - recording.start_us)), span_us)
     return state, over, [mark.text for mark in recording.damage()]
+
+
+def told_findings(folder: Path) -> list[FindingTold]:
+    """Return the findings that a recording holds, each as it was told last, without its polls.
+
+    None of a recording that does not hold them. Raises SessionError.
+    """
+    recording, told = Recording(folder, salvage=True), dict[tuple[object, ...], FindingTold]()
+    for number, span in enumerate(recording.spans):
+        if number and not span.index.records_count.get(kind_of(FindingsChanged)):
+            continue
+        content = recording.part(span, (KEYFRAME, EVENTS))
+        known = content.keyframe.findings if content.keyframe and number == 0 else None
+        many = [] if known is None else [known.findings]
+        for entry in content.entries:
+            record = readable(entry) if entry.kind == kind_of(FindingsChanged) else None
+            if isinstance(record, FindingsChanged):
+                many.append(record.findings)
+        for finding in (finding for findings in many for finding in findings):
+            entity = (finding.stream, finding.consumer, finding.created_at_us, finding.part)
+            told[(finding.code, *entity, finding.since_at_us)] = finding
+    return list(told.values())
 
 
 def judged_moments(folder: Path) -> Iterator[State]:

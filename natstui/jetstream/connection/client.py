@@ -22,6 +22,7 @@ from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.connection.replies import check_reply, no_responders, read, read_page
+from natstui.jetstream.connection.shapes import check_shape
 from natstui.jetstream.sockets.transport import Arrival
 from natstui.model.assets.subjects import is_literal
 from natstui.model.records.record import LinkChanged, Permitted
@@ -31,6 +32,9 @@ OnMessage = Callable[[Msg], Awaitable[None]]
 
 _IDENTITY_S = 2.0
 _HANDED_OVER_S = 0.1
+_LONGEST_SUBJECTS = 4000
+_IDLE_PAGES_COUNT = 16
+"""So many pages of a list may bring nothing new: rows of nodes that are down are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +102,13 @@ class Client:
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> bytes:
-        """Return the raw JSON reply of `<prefix>.<verb>`, as `STREAM.INFO.ORDERS`.
+        """Return the JSON reply of `<prefix>.<verb>`, as `STREAM.INFO.ORDERS`, its shape checked.
 
-        Raises what `answer` raises.
+        Raises what `answer` raises, and RequestFailed for a reply that is not as documented.
         """
-        return (await self.answer(verb, body, timeout_s)).data
+        data = (await self.answer(verb, body, timeout_s)).data
+        check_shape(verb, data)
+        return data
 
     async def answer(
         self,
@@ -110,7 +116,9 @@ class Client:
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
-        """Return the raw JSON reply of `<prefix>.<verb>`, and when it came.
+        """Return the JSON reply of `<prefix>.<verb>` as it came, and when that was.
+
+        Whoever decodes it checks its shape.
 
         The time-out is for the server: the time that a slow link needs is not counted.
         Raises PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable,
@@ -220,6 +228,9 @@ class Client:
 
         Raises ServerGone or RequestFailed. A denied subject is not noticed here: use `ask`.
         """
+        if len(subject) + len(reply) > _LONGEST_SUBJECTS:
+            # A server hangs up at a line of the protocol that is longer than 4096 bytes.
+            raise RequestFailed(f"{subject[:40]!r}… is not valid: no server takes such a subject")
         try:
             await self.nc.publish(subject, payload, reply=reply, headers=headers)
         except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError) as error:
@@ -265,12 +276,13 @@ class Client:
     async def pages(
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
     ) -> AsyncIterator[bytes]:
-        """Yield the raw replies of a list, page after page until its `total` is reached.
+        """Yield the replies of a list, page after page until its `total` is reached.
 
         The next page begins after `limit` rows, not after the rows received: a server leaves out
-        rows it cannot reach. Raises what `request` raises.
+        rows it cannot reach. Raises what `request` raises, and RequestFailed for a list without
+        end: nothing new comes in many pages.
         """
-        offset = 0
+        offset, names, idle_pages_count = 0, set[str](), 0
         while True:
             data = await self.request(verb, {**(body or {}), "offset": offset}, timeout_s)
             page = read_page(verb, data)
@@ -278,6 +290,11 @@ class Client:
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return
+            known_count = len(names)
+            names.update(page.names)
+            idle_pages_count = idle_pages_count + 1 if len(names) == known_count else 0
+            if idle_pages_count >= _IDLE_PAGES_COUNT:
+                raise RequestFailed(f"{verb}: the list has no end, and nothing new in it")
 
     async def subscribe(
         self,

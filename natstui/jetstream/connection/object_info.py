@@ -64,6 +64,7 @@ async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
     """Yield the subjects of infos that are not named as natstui, Go and Python name them."""
     prefix = info_subject(bucket, "")
     body: dict[str, Any] = {"subjects_filter": f"{prefix}>", "offset": 0}
+    known = set[str]()
     while True:
         page = json.loads(await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", body))
         subjects = list(page["state"].get("subjects") or {})
@@ -77,8 +78,10 @@ async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
             if info_subject(bucket, name) != subject:
                 yield subject
         body["offset"] += len(subjects)
-        if not subjects or body["offset"] >= page.get("total", 0):
+        # A list that only repeats itself has no end.
+        if known.issuperset(subjects) or body["offset"] >= page.get("total", 0):
             return
+        known.update(subjects)
 
 
 class _Named(msgspec.Struct):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -18,6 +18,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 """A number that a recording, and everything that reads one, can hold."""
 Limit = Annotated[int, msgspec.Meta(ge=-1, le=MOST)]
 """A count, where -1 is unlimited."""
+
+_UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, OverflowError, RecursionError)
 
 _NO_JETSTREAM = {10008, 10039, 10074, 10076}
 _NOT_FOUND = {10014, 10037, 10059, 10149}
@@ -40,12 +42,33 @@ class _Reply(msgspec.Struct):
     error: _Error | None = None
 
 
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Row(msgspec.Struct):
+    name: str = ""
+    config: _Named | None = None
+
+
 class Page(msgspec.Struct):
-    """Where a page of a list lies in the whole (`total`, `offset`, `limit`)."""
+    """Where a page of a list lies in the whole (`total`, `offset`, `limit`), and its rows."""
 
     total: int = 0
     offset: int = 0
     limit: int = 0
+    streams: list[_Row | str] | None = None
+    consumers: list[_Row | str] | None = None
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Yield the names of what the page lists."""
+        for row in (*(self.streams or ()), *(self.consumers or ())):
+            if isinstance(row, str):
+                yield row
+            else:
+                # A row of a stream has its name in its configuration.
+                yield row.name or (row.config.name if row.config else "")
 
 
 def check_reply(verb: str, data: bytes) -> None:
@@ -83,7 +106,7 @@ def read(verb: str, data: bytes, kind: type[T]) -> T:
     """Return a decoded reply; raises RequestFailed when it is not of its kind."""
     try:
         return decoder_of(kind).decode(data)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         reason = clean_line(str(error))
         raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
 
@@ -106,9 +129,6 @@ def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> 
     else:
         reason = f'nothing answers at "{prefix}"'
     return JetStreamUnavailable(reason, code=503)
-
-
-_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class reading:

@@ -20,6 +20,7 @@ from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.writer import Config
+from natstui.model.assets.subjects import is_literal
 
 T = TypeVar("T")
 Progress = Callable[[int], None]
@@ -34,6 +35,10 @@ _QUIET_S = 15.0
 _BEGIN_S = 60.0
 _BUILDING_S = 3600.0
 """How long a server may take to make a stream of what it was sent."""
+_RESTORING = "$JS.SNAPSHOT.RESTORE."
+"""Where a server wants the data of a stream; anywhere else they would be messages."""
+_CONFIRMING = "$JS.SNAPSHOT.ACK."
+"""Where chunks of a snapshot are confirmed."""
 _LEAVING_S = 60.0
 """How long somebody who wants to leave waits for what must not be broken off."""
 
@@ -181,7 +186,7 @@ class _Chunks:
             raise RequestFailed(f"the snapshot of {self._stream} broke off: {why}")
         self._count += 1
         await self._pace.wait(len(msg.data))
-        if msg.reply:
+        if msg.reply.startswith(_CONFIRMING):
             self._check_place(msg.reply)
             await self._client.publish(msg.reply)
         data: bytes = msg.data
@@ -208,6 +213,8 @@ async def give(
     body = {"config": config, "state": state}
     begun = json.loads(await client.request(verb, body, timeout_s=_BEGIN_S))
     subject = str(begun["deliver_subject"])
+    if not (is_literal(subject) and subject.startswith(_RESTORING)):
+        raise RequestFailed(f"{verb}: the server wants the data at {subject!r}, which is refused")
     size_bytes = 0
     while chunk := file.read(pace.chunk_bytes):
         await _sent(client, verb, subject, chunk, _BEGIN_S)

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 
 from natstui.decoding import decoder_of
 from natstui.jetstream.connection.nats_client import Headers
+from natstui.jetstream.connection.replies import reading
 from natstui.model.records.messages import StoredMessage
 
 _META = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
@@ -41,31 +42,36 @@ def microseconds(text: str) -> int:
 
 
 def from_api(data: bytes, preview_bytes: int | None) -> StoredMessage:
-    """Read a reply of STREAM.MSG.GET."""
-    message = decoder_of(_Reply).decode(data).message
-    payload = base64.b64decode(message.data or "")
-    return StoredMessage(
-        message.seq,
-        message.subject,
-        microseconds(message.time),
-        headers_of(base64.b64decode(message.hdrs)),
-        _encoded(payload, preview_bytes),
-        len(payload),
-    )
+    """Read a reply of STREAM.MSG.GET; raises RequestFailed when it cannot be read."""
+    with reading("STREAM.MSG.GET"):
+        message = decoder_of(_Reply).decode(data).message
+        payload = base64.b64decode(message.data or "")
+        return StoredMessage(
+            message.seq,
+            message.subject,
+            microseconds(message.time),
+            headers_of(base64.b64decode(message.hdrs)),
+            _encoded(payload, preview_bytes),
+            len(payload),
+        )
 
 
 def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
-    """Read one message of DIRECT.GET, whose own headers are mixed with the user's."""
+    """Read one message of DIRECT.GET, whose own headers are mixed with the user's.
+
+    Raises RequestFailed when these are not as documented.
+    """
     headers: Mapping[str, str] = msg.headers or {}
     own = {*_META, *_BATCH_META}
-    return StoredMessage(
-        int(headers["Nats-Sequence"]),
-        headers["Nats-Subject"],
-        microseconds(headers["Nats-Time-Stamp"]),
-        tuple((name, text) for name, text in headers.items() if name not in own),
-        _encoded(msg.data, preview_bytes),
-        len(msg.data),
-    )
+    with reading("DIRECT.GET"):
+        return StoredMessage(
+            int(headers["Nats-Sequence"]),
+            headers["Nats-Subject"],
+            microseconds(headers["Nats-Time-Stamp"]),
+            tuple((name, text) for name, text in headers.items() if name not in own),
+            _encoded(msg.data, preview_bytes),
+            len(msg.data),
+        )
 
 
 def headers_of(block: bytes) -> tuple[tuple[str, str], ...]:

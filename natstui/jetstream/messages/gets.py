@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.messages.decode import from_api, from_direct
 from natstui.model.records.messages import StoredMessage
 
@@ -68,7 +69,10 @@ class DirectGetter:
         body: dict[str, Any] = {"seq": max(1, from_seq), "batch": 1}
         messages, end = await self._raw(body | ({"next_by_subj": subject} if subject else {}))
         # Only the end of a batch counts alike everywhere: until 2.11 a message counts itself.
-        return len(messages) + int((end.headers or {})["Nats-Num-Pending"]) if messages else 0
+        if not messages:
+            return 0
+        with reading("DIRECT.GET"):
+            return len(messages) + int((end.headers or {})["Nats-Num-Pending"])
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
         """Return the message at which the server starts a consumer of a time, if any."""
@@ -105,7 +109,8 @@ def _check_status(status: str, subject: str) -> None:
     if status == "503":
         raise NotFound(f'nobody answers on "{subject}": does it allow direct gets?', code=503)
     if status not in ("204", "404"):
-        raise RequestFailed(f'the server answers {status} on "{subject}"', code=int(status))
+        code = int(status) if status.isdecimal() else None
+        raise RequestFailed(f'the server answers {status} on "{subject}"', code=code)
 
 
 class ApiGetter:

@@ -149,6 +149,8 @@ async def copy_object(
         stream = f"{OBJECTS}{wanted.bucket}"
         async with Reader(client, stream, (subject,), is_bounded=True) as reader:
             async for message in reader:
+                if size_bytes > wanted.size_bytes and verify:
+                    break  # It is damaged, and may have no end.
                 file.write(message.payload)
                 digest.update(message.payload)
                 size_bytes += len(message.payload)

@@ -48,7 +48,10 @@ async def next_message(client: Client, asked: PullNext) -> PulledMessage:
     headers = msg.headers or {}
     if "Status" in headers:
         raise _no_message(headers["Status"], str(headers.get("Description", "")), asked.consumer)
-    return _pulled(msg)
+    pulled = delivered(msg, asked.stream, asked.consumer)
+    if pulled is None:
+        raise RequestFailed(f"what came is no message of the consumer {asked.consumer}")
+    return pulled
 
 
 def _no_message(status: str, description: str, consumer: str) -> RequestFailed:

@@ -23,6 +23,7 @@ from natstui.errors import (
     JetStreamUnavailable,
     NotFound,
     PermissionDenied,
+    RequestFailed,
     RequestTimedOut,
     ServerGone,
 )
@@ -43,6 +44,7 @@ _UNUSED_S = 60
 _NO_PROGRESS_S = 30.0
 _AGAIN_S = 1.0
 _NS = 1_000_000_000
+_FLOW_CONTROL = b"$JS.FC."
 _STATUS = b"NATS/1.0 "
 """How headers begin that say a status; those of a message have none."""
 
@@ -159,7 +161,10 @@ class Reader:
 
     def _read(self, msg: Delivered) -> Read | None:
         """Return a message that follows the one before; None where some between are missing."""
-        _, stream_seq, consumer_seq, at_ns, left = answered_numbers(msg.reply)
+        try:
+            _, stream_seq, consumer_seq, at_ns, left = answered_numbers(msg.reply)
+        except ValueError as error:
+            raise RequestFailed(f"what came from {self.stream} is no stored message") from error
         if consumer_seq != self._consumer_seq + 1:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq
@@ -169,8 +174,8 @@ class Reader:
         return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, left)
 
     async def _let_go_on(self, msg: Delivered) -> None:
-        """Answer the server that waits until we are so far."""
-        if msg.reply:
+        """Answer the server that waits until we are so far; anywhere else that is a message."""
+        if msg.reply.startswith(_FLOW_CONTROL):
             with suppress(ServerGone):  # the next connection has another consumer
                 await self.client.publish(msg.reply.decode())
 

@@ -288,8 +288,10 @@ def _stored(msg: Msg) -> _Stored | None:
     if status == "404":
         return None
     if status is not None:
-        raise RequestFailed(f"{_DIRECT}: the server answers {status}", code=int(status))
-    return _Stored(int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"])
+        code = int(status) if status.isdecimal() else None
+        raise RequestFailed(f"{_DIRECT}: the server answers {status}", code=code)
+    with reading(_DIRECT):
+        return _Stored(int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"])
 
 
 def _grouped(rows: Iterable[ConsumerRow]) -> Iterator[tuple[_Wanted, list[ConsumerRow]]]:

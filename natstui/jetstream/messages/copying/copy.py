@@ -400,8 +400,9 @@ async def count_copy(source: Client, target: Client, copy: Copy) -> Counts:
                 continue
             read, _ = one
             counts.messages += 1
-            size = dict(read.headers).get("Nats-Msg-Size")
-            counts.payload_bytes += int(size) if size and not read.payload else len(read.payload)
+            size = dict(read.headers).get("Nats-Msg-Size", "")
+            is_left_out = not read.payload and size.isdecimal()
+            counts.payload_bytes += int(size) if is_left_out else len(read.payload)
             counts.first_seq = counts.first_seq or read.stream_seq
             counts.last_seq = read.stream_seq
             counts.subjects[copy.target.subject_of(read.subject)] += 1

@@ -1,0 +1,175 @@
+"""What the replies of the JetStream API look like, checked before anything of one is used.
+
+A reply that is not as documented becomes one sentence here, not a failure where its parts are
+read. Fields that are not known pass as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+
+from natstui.jetstream.connection.replies import read
+from natstui.model.assets.fields import Field, Kind
+
+_Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+"""Without an end: sequences are unsigned there, and bounds here are signed."""
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Upstream(msgspec.Struct):
+    name: str = ""
+    opt_start_seq: _Count = 0
+    opt_start_time: str | None = None
+    filter_subject: str = ""
+    external: dict[str, str] | None = None
+    subject_transforms: list[dict[str, str]] | None = None
+
+
+_KINDS: dict[Kind, Any] = {
+    "text": str, "subject": str, "choice": str, "time": str | None, "switch": bool,
+    "subjects": list[str] | None, "words": list[str] | None,
+    "count": int, "bytes": _Number, "duration": _Number, "durations": list[_Number] | None,
+    "metadata": dict[str, str] | None, "source": _Upstream | None,
+    "sources": list[_Upstream] | None,
+}  # fmt: skip
+
+
+def _struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[msgspec.Struct]:
+    """Return the shape of a configuration with these options, each of which may be absent."""
+    types, inner = dict[str, Any](), dict[str, dict[str, Any]]()
+    for field in fields:
+        if field.kind == "threshold":
+            continue
+        outer, _, last = field.path.partition(".")
+        (inner.setdefault(outer, {}) if last else types)[last or outer] = _KINDS[field.kind]
+    for key, parts in inner.items():
+        types[key] = (
+            msgspec.defstruct(key, [(part, kind, None) for part, kind in parts.items()]) | None
+        )
+    required = [("name", types.pop("name"))] if needs_name else []
+    return msgspec.defstruct(name, [*required, *((key, types[key], None) for key in types)])
+
+
+class _Place(msgspec.Struct):
+    consumer_seq: _Count
+    stream_seq: _Count
+    last_active: _Time | None = None
+
+
+class _State(msgspec.Struct):
+    messages: _Count
+    bytes: _Count
+    first_seq: _Count
+    last_seq: _Count
+    first_ts: _Time | None = None
+    last_ts: _Time | None = None
+    num_deleted: _Count = 0
+    deleted: list[_Count] | None = None
+    num_subjects: _Count = 0
+    subjects: dict[str, _Count] | None = None
+    consumer_count: _Count = 0
+
+
+class _Peer(msgspec.Struct):
+    name: str = ""
+    current: bool = False
+    offline: bool = False
+    active: _Number = 0
+    lag: _Number = 0
+
+
+class _Cluster(msgspec.Struct):
+    name: str = ""
+    leader: str = ""
+    replicas: list[_Peer] | None = None
+
+
+class _Message(msgspec.Struct):
+    subject: str
+    seq: _Count
+    time: _Time
+    hdrs: bytes = b""
+    data: bytes | None = None
+
+
+class _OneMessage(msgspec.Struct):
+    message: _Message
+
+
+class _Names(msgspec.Struct):
+    streams: list[str] | None = None
+    consumers: list[str] | None = None
+    total: _Count = 0
+
+
+class _Done(msgspec.Struct):
+    success: bool = False
+    purged: _Count = 0
+
+
+class _Begun(msgspec.Struct):
+    deliver_subject: str
+
+
+class _Any(msgspec.Struct):
+    """An object, whatever it holds."""
+
+
+@cache
+def _shapes() -> dict[str, Any]:
+    # Imported here: the tables of options are read by commands that ask for assets only.
+    from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+    from natstui.model.assets.stream_fields import STREAM_FIELDS
+
+    config = ("config", _struct("StreamConfig", STREAM_FIELDS, needs_name=True))
+    snapshot = msgspec.defstruct("Snapshot", [config, ("state", _State)])
+    stream = msgspec.defstruct(
+        "Stream",
+        [config, ("created", _Time), ("state", _State), ("cluster", _Cluster | None, None)],
+    )
+    consumer = msgspec.defstruct(
+        "Consumer",
+        [
+            ("config", _struct("ConsumerConfig", CONSUMER_FIELDS, needs_name=False)),
+            ("name", str),
+            ("stream_name", str),
+            ("created", _Time),
+            ("delivered", _Place),
+            ("ack_floor", _Place),
+            ("num_pending", _Count, 0),
+            ("num_ack_pending", _Count, 0),
+            ("num_redelivered", _Count, 0),
+            ("num_waiting", _Count, 0),
+            ("push_bound", bool, False),
+            ("cluster", _Cluster | None, None),
+        ],
+    )
+    streams = msgspec.defstruct("Streams", [("streams", list[stream] | None, None)])  # type: ignore[valid-type]
+    consumers = msgspec.defstruct("Consumers", [("consumers", list[consumer] | None, None)])  # type: ignore[valid-type]
+    return {
+        "STREAM.INFO": stream, "STREAM.CREATE": stream, "STREAM.UPDATE": stream,
+        "STREAM.LIST": streams, "CONSUMER.INFO": consumer, "CONSUMER.CREATE": consumer,
+        "CONSUMER.DURABLE": consumer, "CONSUMER.LIST": consumers,
+        "STREAM.NAMES": _Names, "CONSUMER.NAMES": _Names, "STREAM.MSG.GET": _OneMessage,
+        "STREAM.SNAPSHOT": snapshot, "STREAM.RESTORE": _Begun,
+        "STREAM.PURGE": _Done, "STREAM.DELETE": _Done, "CONSUMER.DELETE": _Done,
+        "STREAM.MSG.DELETE": _Done,
+    }  # fmt: skip
+
+
+_VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER)\.[A-Z]+")
+
+
+def check_shape(verb: str, data: bytes) -> None:
+    """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape."""
+    found = _VERB.match(verb)
+    read(verb, data, _shapes().get(found[0] if found else "", _Any))
+    # What is not known is decoded too: no number or nesting in it may fail later.
+    read(verb, data, Any)

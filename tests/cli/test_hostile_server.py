@@ -1,0 +1,96 @@
+"""Every command with a server that lies: a sentence, and nothing changed or written elsewhere."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from natstui.cli.root import root
+from tests.accounts import Account
+from tests.hostile_commands import USES, Use, filled, only_reads, problems, untested, whole_lies
+from tests.hostile_server import TRUTH, Lie, Wire, lying
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("hostile server"),
+]
+
+LIES_COUNT = 2
+"""So many lies for each command; all of them are told by make fuzz."""
+SLOW_VERBS = {"deliver", "STREAM.SNAPSHOT", "STREAM.RESTORE"}
+"""What is waited for longer than for a reply."""
+
+
+@pytest.fixture(scope="module")
+def wires(
+    new_account: Callable[[], Account], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Wire, Wire, Path]]:
+    """Return wires of a user and of the system account, and a folder with a backup."""
+    account, folder = new_account(), tmp_path_factory.mktemp("hostile")
+    filled(account.url)
+    backup = CliRunner().invoke(root, ["backup", str(folder / "whole"), "--server", account.url])
+    assert backup.exit_code == 0, backup.output
+    with lying(account.url) as wire, lying(account.system_url) as system:
+        yield wire, system, folder
+
+
+def told(use: Use, lie: Lie, wires: tuple[Wire, Wire, Path]) -> tuple[Wire, list[str]]:
+    """Use a command in a folder of its own."""
+    wire = wires[1] if use.as_system else wires[0]
+    home = wires[2] / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    return wire, problems(use, lie, wire, home)
+
+
+def test_every_command_is_here() -> None:
+    assert untested() == set()
+    for command, uses in USES.items():
+        if only_reads(command):
+            assert not [use.words for use in uses if use.changes], command
+
+
+@pytest.mark.parametrize("command", USES)
+def test_no_lie_of_a_server_does_harm(command: str, wires: tuple[Wire, Wire, Path]) -> None:
+    chance, wrong = random.Random(command), list[str]()
+    uses = USES[command]
+    for use in chance.sample(uses, min(2, len(uses))):
+        wire = wires[1] if use.as_system else wires[0]
+        wire.replies.clear()
+        _, found = told(use, TRUTH, wires)
+        assert wire.replies, f"{use.words} asks the server nothing"
+        wrong += [f"{use.words}: {one}" for one in found]
+        # The last requests are those of the command itself, the first ones of every connection.
+        verbs = [verb for verb in wire.replies if verb not in SLOW_VERBS][-2:]
+        for verb in verbs:
+            lies = {name: lie for name, lie in whole_lies(verb).items() if name != "silence"}
+            for name in chance.sample(sorted(lies), LIES_COUNT):
+                found = told(use, lies[name], wires)[1]
+                wrong += [f"{use.words}: {verb}: {name}: {one}" for one in found]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "backup {folder}/backup",
+        "stream backup S {folder}/backup",
+        "object get F f -O {folder}/got",
+        "kv history B k",
+        "consumer next S C --wait 1s --ack",
+        "consumer sub S C --duration 1s --ack",
+    ],
+)
+def test_a_message_does_not_choose_what_is_sent_to_the_server(
+    words: str, wires: tuple[Wire, Wire, Path]
+) -> None:
+    purge = Lie("", lambda body: body, reply=b"$JS.API.STREAM.PURGE.S")
+    own = r"\$JS\.API\.CONSUMER\.MSG\.NEXT\.S\.C"
+    assert told(Use(words, own), purge, wires)[1] == []

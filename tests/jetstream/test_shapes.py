@@ -1,0 +1,99 @@
+"""Replies of the JetStream API that are not as documented become one sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from natstui.errors import RequestFailed
+from natstui.jetstream.connection.shapes import check_shape
+
+STATE = {
+    "messages": 1,
+    "bytes": 9,
+    "first_seq": 1,
+    "last_seq": 2**64 - 1,
+    "first_ts": "2026-01-01T00:00:00.123456789Z",
+    "last_ts": "0001-01-01T00:00:00Z",
+}
+STREAM: dict[str, Any] = {
+    "config": {
+        "name": "S",
+        "subjects": None,
+        "max_age": 0,
+        "mirror": {"name": "M", "external": {"api": "$JS.x.API"}},
+        "placement": {"cluster": "c", "tags": None},
+        "metadata": {"_nats.ver": "2.14.0"},
+        "of_a_newer_server": [{"x": 1.5}],
+    },
+    "created": "2026-01-01T00:00:00+02:00",
+    "state": STATE,
+    "cluster": {"leader": "n1", "replicas": [{"name": "n2", "current": True, "lag": 3}]},
+}
+PLACE = {"consumer_seq": 1, "stream_seq": 1}
+CONSUMER: dict[str, Any] = {
+    "config": {"durable_name": "C", "backoff": [1, 2], "opt_start_seq": 2**64 - 1},
+    "name": "C",
+    "stream_name": "S",
+    "created": "2026-01-01T00:00:00Z",
+    "delivered": PLACE,
+    "ack_floor": {**PLACE, "last_active": "2026-01-01T00:00:00Z"},
+}
+MESSAGE = {"message": {"subject": "s", "seq": 1, "time": "2026-01-01T00:00:00Z", "hdrs": "eA=="}}
+
+
+def check(verb: str, reply: Any) -> None:
+    check_shape(verb, reply if isinstance(reply, bytes) else json.dumps(reply).encode())
+
+
+@pytest.mark.parametrize(
+    ("verb", "reply"),
+    [
+        ("STREAM.INFO.S", STREAM),
+        ("STREAM.LIST", {"streams": [STREAM], "total": 1}),
+        ("STREAM.LIST", {"streams": None}),
+        ("CONSUMER.INFO.S.C", CONSUMER),
+        ("CONSUMER.LIST.S", {"consumers": [CONSUMER, CONSUMER]}),
+        ("CONSUMER.CREATE.S.C.s.a", CONSUMER),
+        ("STREAM.NAMES", {"streams": ["S"]}),
+        ("STREAM.MSG.GET.S", MESSAGE),
+        ("STREAM.PURGE.S", {"success": True, "purged": 7}),
+        ("META.LEADER.STEPDOWN", {"success": True}),
+    ],
+)
+def test_what_servers_reply_passes(verb: str, reply: Any) -> None:
+    check(verb, reply)
+
+
+@pytest.mark.parametrize(
+    ("verb", "reply"),
+    [
+        ("STREAM.INFO.S", b"{"),
+        ("STREAM.INFO.S", b"\xff"),
+        ("STREAM.INFO.S", b"[" * 100_000),
+        ("STREAM.INFO.S", []),
+        ("STREAM.INFO.S", {}),
+        ("STREAM.INFO.S", STREAM | {"config": None}),
+        ("STREAM.INFO.S", STREAM | {"config": {"name": 7}}),
+        ("STREAM.INFO.S", STREAM | {"config": {"name": "S", "subjects": "s.>"}}),
+        ("STREAM.INFO.S", STREAM | {"config": {"name": "S", "placement": {"tags": [1]}}}),
+        ("STREAM.INFO.S", STREAM | {"config": {"name": "S", "max_age": 2**80}}),
+        ("STREAM.INFO.S", STREAM | {"created": "yesterday"}),
+        ("STREAM.INFO.S", STREAM | {"state": STATE | {"messages": -1}}),
+        ("STREAM.INFO.S", STREAM | {"state": STATE | {"messages": 1.5}}),
+        ("STREAM.INFO.S", STREAM | {"state": STATE | {"subjects": {"s": "1"}}}),
+        ("STREAM.LIST", {"streams": [STREAM, 7]}),
+        ("CONSUMER.INFO.S.C", CONSUMER | {"ack_floor": None}),
+        ("CONSUMER.INFO.S.C", CONSUMER | {"num_pending": "7"}),
+        ("CONSUMER.NAMES.S", {"consumers": [{"name": "C"}]}),
+        ("STREAM.MSG.GET.S", {"message": None}),
+        ("STREAM.MSG.GET.S", {"message": MESSAGE["message"] | {"data": "no base64!"}}),
+        ("META.LEADER.STEPDOWN", 7),
+        ("META.LEADER.STEPDOWN", b'{"x":' + b"[" * 100_000),
+    ],
+)
+def test_what_no_server_replies_is_refused_by_a_sentence(verb: str, reply: Any) -> None:
+    with pytest.raises(RequestFailed, match="the server's answer is not understood"):
+        check(verb, reply)

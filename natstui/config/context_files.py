@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from natstui.clean import clean_line
-from natstui.config.contexts import context_path, load_context, nats_folder, selected_context
+from natstui.config.contexts import (
+    MOST_BYTES,
+    context_path,
+    load_context,
+    nats_folder,
+    selected_context,
+)
 from natstui.errors import UsageError
-from natstui.files import write_complete
+from natstui.files import read_plain, write_complete
 from natstui.paths import private_folder
 
 SECRET_FIELDS = ("password", "token", "user_jwt", "user_seed")
@@ -23,7 +30,7 @@ _IDENTITIES = (
 def read_fields(name: str) -> dict[str, Any]:
     """Return all fields of a context as its file has them; raises UsageError."""
     load_context(name)
-    found: dict[str, Any] = json.loads(context_path(name).read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(read_plain(context_path(name), MOST_BYTES))
     return found
 
 
@@ -87,4 +94,5 @@ def _refusals_of(path: Path) -> Iterator[None]:
 def _write(path: Path, text: str) -> None:
     """Write a file complete or not at all, for its owner alone; a link is written through."""
     private_folder(path.parent)
-    write_complete(path.resolve() if path.is_symlink() else path, text.encode(), mode=0o600)
+    # Of a link to itself this is that link, which is refused.
+    write_complete(Path(os.path.realpath(path)), text.encode(), mode=0o600)

@@ -12,6 +12,7 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.config.references import nsc_profile
 from natstui.errors import UsageError
+from natstui.files import read_plain
 from natstui.paths import user_path
 
 # The field of a context file → the setting of `config.toml` that means the same.
@@ -40,6 +41,8 @@ _UNSUPPORTED = {
     "windows_cert_match": "the Windows certificate store",
     "windows_ca_certs_match": "the Windows certificate store",
 }
+MOST_BYTES = 1024 * 1024
+"""Of a file of the NATS CLI."""
 _COLOURS = {"red", "green", "yellow", "blue", "magenta", "cyan"}
 
 
@@ -62,7 +65,7 @@ def nats_folder() -> Path:
 def selected_context() -> str | None:
     """Return the name of the context that is selected in the NATS CLI."""
     try:
-        text = (nats_folder() / "context.txt").read_text(encoding="utf-8")
+        text = read_plain(nats_folder() / "context.txt", MOST_BYTES).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -89,7 +92,7 @@ def load_context(name: str) -> Context:
     else:
         path = context_path(name)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_plain(path, MOST_BYTES))
     except FileNotFoundError as error:
         raise UsageError(_unknown(name, path)) from error
     except OSError as error:

@@ -61,7 +61,9 @@ class MessageFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        # What is not written yet may still find the disk full.
+        with self._writing():
+            self._held.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

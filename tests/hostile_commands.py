@@ -43,11 +43,11 @@ class Use:
 _NONE = ("analyze", "bench", "config", "context", "demo", "engine", "export", "help", "journal",
          "reply", "replay", "replay-engine", "sessions")  # fmt: skip
 """Commands that read no server, or whose engine is tested in its room."""
-_PROCESSES = {
-    "alert": "alert",
-    "metrics": "metrics --listen 127.0.0.1:0",
-    "watch": "watch --json",
-    "record": "record --duration 2s --json",
+PROCESSES = {
+    "alert": "alert --json",
+    "metrics": "metrics --listen 127.0.0.1:0 --interval 300ms",
+    "watch": "watch --json --interval 300ms",
+    "record": "record --duration 60s --sessions {folder}",
 }
 """Commands that go on until they are stopped, in a process of their own."""
 
@@ -187,7 +187,7 @@ def commands() -> Iterator[str]:
 
 def untested() -> set[str]:
     """Return the commands that no table here has."""
-    known = USES.keys() | _PROCESSES.keys()
+    known = USES.keys() | PROCESSES.keys()
     return {one for one in commands() if one not in known and one.split()[0] not in _NONE}
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +17,17 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from tests.accounts import Account
-from tests.hostile_commands import USES, Use, filled, only_reads, problems, untested, whole_lies
-from tests.hostile_server import TRUTH, Lie, Wire, lying
+from tests.hostile_commands import (
+    PROCESSES,
+    USES,
+    Use,
+    filled,
+    only_reads,
+    problems,
+    untested,
+    whole_lies,
+)
+from tests.hostile_server import TRUTH, Lie, Wire, is_change, lying
 
 pytestmark = [
     pytest.mark.server,
@@ -94,3 +108,50 @@ def test_a_message_does_not_choose_what_is_sent_to_the_server(
     purge = Lie("", lambda body: body, reply=b"$JS.API.STREAM.PURGE.S")
     own = r"\$JS\.API\.CONSUMER\.MSG\.NEXT\.S\.C"
     assert told(Use(words, own), purge, wires)[1] == []
+
+
+@pytest.mark.parametrize("command", PROCESSES)
+def test_what_watches_goes_on_with_a_server_that_lies(
+    command: str, wires: tuple[Wire, Wire, Path], tmp_path: Path
+) -> None:
+    wire, config = wires[0], tmp_path / "config.toml"
+    config.write_text('[alerts.all]\ncommand = "true"\nhold_s = 0\n')
+    wire.lie, begun = TRUTH, len(wire.requests)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "natstui", *PROCESSES[command].format(folder=tmp_path).split()],
+        env={**os.environ, "NATSTUI_CONNECTION_SERVER": wire.url, "NATSTUI_CONFIG": str(config),
+             "NATSTUI_MONITOR_INTERVAL_S": "0.3"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    try:
+        for lie in random.Random(command).sample(sorted(whole_lies("").items()), 6):
+            if lie[0] == "silence":
+                continue
+            wait_for_requests(wire, len(wire.requests) + 3, process)
+            wire.lie = lie[1]
+            wait_for_requests(wire, len(wire.requests) + 6, process)
+            wire.lie = TRUTH
+        wait_for_requests(wire, len(wire.requests) + 6, process)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    finally:
+        wire.lie = TRUTH
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+    assert "Traceback" not in said
+    assert "\x1b" not in said
+    assert not [subject for subject in wire.requests[begun:] if is_change(subject)]
+
+
+def wait_for_requests(wire: Wire, count: int, process: subprocess.Popen[str]) -> None:
+    """Wait until so many requests came; fail where the process ended."""
+    give_up_at = time.monotonic() + 60
+    while len(wire.requests) < count:
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < give_up_at, (len(wire.requests), count)
+        time.sleep(0.02)

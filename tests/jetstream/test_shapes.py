@@ -87,6 +87,7 @@ def test_what_servers_reply_passes(verb: str, reply: Any) -> None:
         ("STREAM.LIST", {"streams": [STREAM, 7]}),
         ("CONSUMER.INFO.S.C", CONSUMER | {"ack_floor": None}),
         ("CONSUMER.INFO.S.C", CONSUMER | {"num_pending": "7"}),
+        ("CONSUMER.INFO.S.C", CONSUMER | {"config": {"filter_subject": ["s"]}}),
         ("CONSUMER.NAMES.S", {"consumers": [{"name": "C"}]}),
         ("STREAM.MSG.GET.S", {"message": None}),
         ("STREAM.MSG.GET.S", {"message": MESSAGE["message"] | {"data": "no base64!"}}),

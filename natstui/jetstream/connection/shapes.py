@@ -134,10 +134,13 @@ def _shapes() -> dict[str, Any]:
         "Stream",
         [config, ("created", _Time), ("state", _State), ("cluster", _Cluster | None, None)],
     )
+    # A single filter has no row in the table of options: forms and flags write the list.
+    one_filter = Field("filter_subject", "Filter", "subject", "Consumer", "")
+    consumer_fields = (*CONSUMER_FIELDS, one_filter)
     consumer = msgspec.defstruct(
         "Consumer",
         [
-            ("config", _struct("ConsumerConfig", CONSUMER_FIELDS, needs_name=False)),
+            ("config", _struct("ConsumerConfig", consumer_fields, needs_name=False)),
             ("name", str),
             ("stream_name", str),
             ("created", _Time),

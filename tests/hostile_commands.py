@@ -122,6 +122,7 @@ USES: dict[str, tuple[Use, ...]] = {
                   Use("object rm F f --yes", r"\$O\.F\.M\.Zg==|\$JS\.API\.STREAM\.PURGE\.OBJ_F"),
                   Use("object rm F")),
     "object seal": (Use("object seal F"),),
+    "overview": (Use("overview --for 1s"), Use("overview --for 1s --json")),
     "pub": (Use("pub s.a hello", r"s\.a"), Use("pub s.a hello --jetstream", r"s\.a")),
     "request": (Use("request q.a hello --timeout 1s", r"q\.a"),),
     "restore": (Use("restore {whole}", r"\$JS\.API\.STREAM\.RESTORE\..*"),),

@@ -126,7 +126,6 @@ STYLES: Mapping[str, str] = {
     "stale": "italic $text-muted",
     "lit": "bold $foreground on $primary 30%",
     "lit key": "bold $primary on $primary 30%",
-    "paused": "bold $background on $warning",
 }
 """The style of each look that text, cells and lines are given."""
 

@@ -15,7 +15,7 @@ from natstui.tui.frame.systems import Where
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 
-PAUSED = Cell(" PAUSED ", "paused")
+PAUSED = Cell(" PAUSED ", "strong warn")
 """The user stopped polling."""
 
 

@@ -49,7 +49,7 @@ class Analyzing:
         self._stopping = False
 
     def execute(self, command: AnalysisCommand) -> None:
-        """Start or stop; progress and result are added as records, a refusal as an answer."""
+        """Start or stop, and reply; progress and result are added as records."""
         try:
             match command:
                 case StartAnalysis():
@@ -57,10 +57,18 @@ class Analyzing:
                 case StopAnalysis():
                     self._stop()
         except Refused as error:
-            now_us = time.time_ns() // 1000
-            self._viewer.add(Answered(now_us, command.command_id, "refused", str(error)))
+            self._reply(command, "refused", str(error))
         except NatstuiError as error:
             self._viewer.add(_failed(command.command_id, None, str(error)))
+            self._reply(command, "failed", str(error))
+        else:
+            started = isinstance(command, StartAnalysis)
+            self._reply(command, "done", "started" if started else "stopping")
+
+    def _reply(
+        self, command: AnalysisCommand, status: Literal["done", "refused", "failed"], text: str
+    ) -> None:
+        self._viewer.add(Answered(time.time_ns() // 1000, command.command_id, status, text))
 
     def _start(self, command: StartAnalysis) -> None:
         if self._child is not None:

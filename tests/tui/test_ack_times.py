@@ -8,10 +8,12 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, StreamConfig
 
+from natstui.model.records.tap import StartTap, StopTap
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.tap import TapScreen
 from tests.accounts import Account
-from tests.tui.viewer import viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed, viewing
 
 pytestmark = pytest.mark.server
 
@@ -76,8 +78,15 @@ async def test_a_tap_shows_answers_cost_and_what_is_not_acknowledged_and_can_be_
         await viewer.until(lambda: "read 0 messages" in viewer.words, "a new tap")
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, TapScreen), "the table")
-        tapped = viewer.app.state.tapped
-        assert tapped is not None
-        ended = "ended: it was stopped"
-        await viewer.until(lambda: getattr(viewer.app.state.tapped, "ended", "") == ended, ended)
     await nc.close()
+
+
+async def test_a_tap_ends_with_its_screen() -> None:
+    async with fed(*engine_records({"S": ["C"]})) as viewer:
+        await viewer.press("2")
+        await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
+        await viewer.press("T")
+        await viewer.until(lambda: viewer.sent(StartTap), "the tap")
+        assert not viewer.sent(StopTap)
+        await viewer.press("escape")
+        await viewer.until(lambda: viewer.sent(StopTap), "its end")

@@ -101,9 +101,9 @@ async def test_p_stops_the_looks_and_starts_them_again(nats_server: Broker) -> N
         assert isinstance(screen, ConnectionsScreen)
         renewing = screen._renewing
         # As if the time between two looks were over.
-        renewing._answered_s -= renewing._every_s
+        renewing._replied_s -= renewing._every_s
         renewing.keep_up()
-        assert renewing._asked_id == -1
+        assert renewing._task is None
         assert "late" not in viewer.rows()
         await viewer.press("p")
         await viewer.becomes("late", state="open")

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
+from pathlib import Path
+
+import pytest
 
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
 from natstui.model.records.record import Noted, Record
 from natstui.tui.app.link import Link
+from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import ReplyRecord
+from tests.accounts import Account
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.test_forms import asked, connected
+from tests.tui.viewer import frozen, replaying, viewing
+
+pytestmark = pytest.mark.server
 
 ENGINE = """
 import os, sys
@@ -56,7 +69,7 @@ async def test_each_request_gets_its_own_reply_and_nobody_else_sees_it() -> None
     assert records == [Noted(1, "an event")] * 20
 
 
-async def test_a_request_yields_all_that_comes_of_it_until_it_fails() -> None:
+async def test_a_request_yields_all_that_comes_of_it_until_the_engine_ends() -> None:
     link = Link((sys.executable, "-c", ENGINE))
     records, reading = read_all(link)
     seen: list[ReplyRecord] = []
@@ -64,14 +77,19 @@ async def test_a_request_yields_all_that_comes_of_it_until_it_fails() -> None:
         request = link.request(StartTail(0, (">",)))
         async for record in request:
             seen.append(record)
+            if len(seen) == 3:
+                os.kill(link.pid, signal.SIGKILL)
     finally:
         link.close()
     await reading
     number = request.command_id
-    assert seen == [
+    assert seen[:3] == [
         Answered(1, number, "done", "following"),
         Tailed(2, number, (), 1, 0),
         Answered(3, number, "failed", "not permitted any more"),
+    ]
+    assert [(one.status, one.text) for one in seen[3:] if isinstance(one, Answered)] == [
+        ("failed", "the engine ended before it replied")
     ]
     assert records == [Noted(1, "an event")]
 
@@ -106,3 +124,25 @@ async def test_a_request_that_is_cancelled_is_forgotten() -> None:
     finally:
         link.close()
     await reading
+
+
+async def test_what_only_a_server_can_do_fails_at_once_in_a_replay(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    async with replaying(folder) as viewer:
+        reply = await viewer.app.engine.request(BrowseMessages(0, "S"))
+        assert (reply.status, reply.text) == ("failed", NO_SERVER)
+
+
+async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        with frozen(viewer) as engine:
+            await viewer.press("P")
+            await viewer.until(lambda: "counting what it removes" in viewer.words, "it waits")
+            pending = viewer.app.link.pending
+            assert pending
+            engine.kill()
+        await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
+        assert not pending

@@ -35,7 +35,7 @@ from natstui.model.records.evidence import (
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.listening import Listened
 from natstui.model.records.managing import ManagingRecord
-from natstui.model.records.messages import Answered, Tailed, newest_answers
+from natstui.model.records.messages import Answered, Tailed
 from natstui.model.records.record import (
     AckSample,
     Advisory,
@@ -138,16 +138,6 @@ class State:
     """What is wrong: as `natstui.model.findings.evaluate` finds it, or as a recording has it."""
     silences: tuple[Silence, ...] = ()
     """Findings that somebody does not want to hear of, each until a moment."""
-    answers: tuple[Answered, ...] = ()
-    """The newest answers to requests of screens, oldest first."""
-    tailed: Tailed | None = None
-    """The newest messages of a live tail."""
-    tapped: Tapped | None = None
-    """What the running or last ack tap has read."""
-    moved: FileMoved | None = None
-    """How far the file is that was put or got last."""
-    listened: Listened | None = None
-    """The newest picture of what is listened to."""
     recording: RecordingChanged | None = None
     """The newest report of the recorder; None before it ever ran."""
     replay: ReplayPosition | None = None
@@ -210,17 +200,9 @@ def _after_answer(state: State, record: ManagingRecord | AnalysisRecord | Silenc
     match record:
         case Silenced():
             return replace(state, silences=record.silences)
-        case Answered():
-            # These are never recorded: a replay would show another time than was shown live.
-            return replace(state, answers=newest_answers((*state.answers, record)))
-        case Tailed():
-            return replace(state, tailed=record)
-        case Tapped():
-            return replace(state, tapped=record)
-        case FileMoved():
-            return replace(state, moved=record)
-        case Listened():
-            return replace(state, listened=record)
+        case Answered() | Tailed() | Tapped() | FileMoved() | Listened():
+            # Only the request that they belong to is concerned.
+            return state
         case AnalysisProgress() | AnalysisFinished():
             # Its time is that of today, also while an old recording is replayed.
             return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))

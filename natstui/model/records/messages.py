@@ -102,12 +102,6 @@ class MessagePage:
     """When the stream was made whose messages these are."""
 
 
-ANSWERS_KEPT = 1_000
-ANSWERS_KEPT_BYTES = 1024 * 1024
-LARGE_ANSWERS_KEPT = 8
-"""So many are kept however large they are: a busy screen looks only after others have come."""
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What a command asked for, for the viewer only: it is never recorded."""
@@ -149,17 +143,6 @@ class Tailed:
     """Of those, how many are in no record because they came too fast."""
     interruptions_count: int = 0
     """How often the connection was lost meanwhile: what was published then never came."""
-
-
-def newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
-    """Return the newest answers that fit into what is kept, and always the last few."""
-    answers = answers[-ANSWERS_KEPT:]
-    left_bytes = ANSWERS_KEPT_BYTES
-    for at in range(len(answers) - 1, -1, -1):
-        left_bytes -= len(answers[at].body_json or "")
-        if left_bytes < 0:
-            return answers[min(at + 1, max(len(answers) - LARGE_ANSWERS_KEPT, 0)) :]
-    return answers
 
 
 Answer = Literal["ack", "double_ack", "nak", "in_progress", "term"]

@@ -33,7 +33,7 @@ from natstui.tui.analysis.text import (
     verdict_text,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import PendingRequest, run_task
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
@@ -106,7 +106,7 @@ class AnalysisScreen(LiveScreen):
         super().__init__()
         self.session = session
         self.result: AnalysisResult | None = None
-        self.run_id = next_command_id()
+        self.run_id = -1
         self._finished: AnalysisFinished | None = None
         self._stop_asked = False
         self._goes_on = False
@@ -137,8 +137,23 @@ class AnalysisScreen(LiveScreen):
             # Its widgets are mounted by then.
             self.call_after_refresh(self.refresh_state)
         else:
-            self.app.post_message(Asked(StartAnalysis(self.run_id, self.session)))
+            request = self.engine.request(StartAnalysis(0, self.session))
+            self.run_id = request.command_id
+            run_task(self, self._watch_start, request)
         self.set_interval(1.0, self._draw_progress)
+
+    async def _watch_start(self, request: PendingRequest) -> None:
+        """Show why it does not start; watch the run that goes on instead, if there is one."""
+        reply = await request
+        other = self.state.analysis
+        if reply.status == "done":
+            return
+        if other is not None and other.running is not None:
+            self.run_id = other.running.run_id
+            self.notify(f"{reply.text}: this is it", markup=False)
+            self.refresh_state()
+        elif self.run is None:
+            self.progress.update(safe(reply.text, "error"))
 
     def _is_meant(self, known: AnalysisRun) -> bool:
         """Tell whether a run is what was asked for: any that runs, else one of that session."""
@@ -162,13 +177,6 @@ class AnalysisScreen(LiveScreen):
 
     def refresh_state(self) -> None:
         """Show how far it is, and the answers once they are there."""
-        refused = answer_to(self.state, self.run_id)
-        other = self.state.analysis
-        if refused is not None and other is not None and other.running is not None:
-            self.run_id = other.running.run_id
-            self.notify(f"{refused.text}: this is it", markup=False)
-        elif refused is not None and self.run is None:
-            self.progress.update(safe(refused.text, "error"))
         run = self.run
         if run is None or self._finished is not None:
             return
@@ -264,7 +272,7 @@ class AnalysisScreen(LiveScreen):
     def action_stop(self) -> None:
         """End what runs; nothing of it is kept."""
         self._stop_asked = True
-        self.app.post_message(Asked(StopAnalysis(next_command_id())))
+        self.engine.send(StopAnalysis(0))
         self.refresh_bindings()
         self._draw_progress()
 

@@ -40,8 +40,6 @@ from natstui.tui.app.screens import (
 from natstui.tui.frame.head.tabs import TABS
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
-    Announced,
-    Asked,
     CameIntoView,
     Export,
     LeaveReplay,
@@ -53,6 +51,7 @@ from natstui.tui.frame.messages import (
     ToApp,
     Typed,
 )
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
@@ -250,10 +249,12 @@ class NatstuiApp(GuardedApp):
         else:
             self.exit(0)
             return
-        self.push_screen(
-            Pick(title, (("stay", "go back to it"), ("quit", leave))),
-            lambda word: self.exit(0) if word == "quit" else None,
-        )
+        run_task(self, self._ask_to_leave, title, leave)
+
+    async def _ask_to_leave(self, title: str, leave: str) -> None:
+        pick = Pick(title, (("stay", "go back to it"), ("quit", leave)))
+        if await self.push_screen_wait(pick) == "quit":
+            self.exit(0)
 
     async def action_leave(self) -> None:
         """Close the screen on top, or the app."""
@@ -275,8 +276,6 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
         case CameIntoView():
             parts.systems.bind(app.screen, message.system)
             updates.now()
-        case Asked():
-            parts.engines.send(message.command, message.system)
         case Typed():
             with contained("the command", app.report_defect):
                 commands.run(app, parts, message.line)
@@ -293,10 +292,6 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
             parts.replay.leave()
         case Export():
             parts.exporter.ask_format(message)
-        case Announced():
-            command_id = message.command.command_id
-            parts.announcements.expect(command_id, message.title, message.refused)
-            parts.engines.send(message.command, message.system)
 
 
 def system_in_view(app: App[int]) -> str | None:

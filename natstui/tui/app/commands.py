@@ -20,7 +20,8 @@ from natstui.tui.app.parts import Parts
 from natstui.tui.app.screens import go_to
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, Manage, Open, RunScenario, next_command_id
+from natstui.tui.frame.messages import Manage, Open, RunScenario
+from natstui.tui.frame.requests import SystemEngine
 from natstui.units import parse_duration_ns
 
 Run = Callable[[App[int], Parts, list[str]], None]
@@ -90,8 +91,7 @@ def _bench(app: App[int], parts: Parts, words: list[str]) -> None:
 def _payload(app: App[int], _parts: Parts, words: list[str]) -> None:
     if not words:
         raise UsageError(f"write :payload and {HOW}")
-    command = ChangePayload(next_command_id(), " ".join(words))
-    app.post_message(Announced(command, "payload"))
+    SystemEngine(app, None).start(ChangePayload(0, " ".join(words)), "payload")
 
 
 def _runs(app: App[int], parts: Parts, _words: list[str]) -> None:

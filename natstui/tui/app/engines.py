@@ -14,7 +14,7 @@ from natstui.errors import NatstuiError, UsageError
 from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, LinkChanged, Outcome, Record, Watch
+from natstui.model.records.record import Command, LinkChanged, Record, Watch
 from natstui.model.records.recording import (
     ChangeSession,
     ExportSelection,
@@ -56,30 +56,13 @@ _LOADING_TOLD_S = 600.0
 
 
 class Announcements:
-    """Shows the answers to commands of the app itself, and troubles of a recording or replay."""
+    """Shows errors of a recording or replay, and the end of an analysis whose screen was left."""
 
     def __init__(self, app: App[int]) -> None:
         self._app = app
-        self._titles: dict[int, str | None] = {}
-        """Commands whose answer is awaited → the title of its toast, if it is shown as one."""
-        self._refused: dict[int, Callable[[str], None]] = {}
-
-    def expect(
-        self,
-        command_id: int,
-        title: str | None,
-        refused: Callable[[str], None] | None = None,
-    ) -> None:
-        """Show the answer to this command when it comes, whatever screen is in view then.
-
-        `refused` gets the reason when it cannot be done.
-        """
-        self._titles[command_id] = title
-        if refused is not None:
-            self._refused[command_id] = refused
 
     def show(self, record: Record, *, of_replay: bool, system: str = "") -> None:
-        """Show a record as a toast if somebody waits for it or should know.
+        """Show a record as a toast if somebody should know it.
 
         `system` is where it is from, where there are several.
         """
@@ -87,8 +70,6 @@ class Announcements:
             case RecordingChanged(reason=str() as reason):
                 title = f"{system} recording".strip()
                 self._app.notify(safe_copy(reason), title=title, severity="warning")
-            case Outcome() | Answered() if record.command_id in self._titles:
-                self._show_awaited(record, system)
             case Answered(status="refused" | "failed") if of_replay:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
             case AnalysisFinished():
@@ -105,24 +86,6 @@ class Announcements:
             text = f"{record.text}; :analyze shows it" if done else record.text
             severity: SeverityLevel = "information" if done else "error"
             self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
-
-    def _show_awaited(self, answer: Answered | Outcome, system: str) -> None:
-        title = self._titles.pop(answer.command_id)
-        refused = self._refused.pop(answer.command_id, None)
-        if refused is not None and answer.status != "done":
-            refused(answer.text)
-        elif title is not None:
-            timeout = 15 if isinstance(answer, Answered) else None
-            self._app.notify(
-                safe_copy(answer.text),
-                title=f"{system} {title}".strip(),
-                severity=_severity(answer),
-                timeout=timeout,
-            )
-
-
-def _severity(answer: Answered | Outcome) -> SeverityLevel:
-    return "information" if answer.status == "done" else "error"
 
 
 class Engines:
@@ -231,7 +194,10 @@ class Engines:
         Raises UsageError for a system that is not watched any more.
         """
         if not self.replaying:
-            return self.of(system).follower.link.request(command)
+            of = self.of(system)
+            request = of.follower.link.request(command)
+            request.system = of.name if len(self.systems) > 1 else ""
+            return request
         if isinstance(command, _REPLAY_COMMANDS):
             return self.shown.link.request(command)
         request = PendingRequest()

@@ -66,7 +66,7 @@ class Parts:
             Exporter(app, engines),
             Guide(app, lambda: engines.state, show_soon, is_on=guided),
             polling,
-            Recording(app, engines, announcements),
+            Recording(app, engines),
             ReplayControls(app, engines),
             Systems(app, engines, contexts, polling),
         )

@@ -14,10 +14,9 @@ from textual.widgets import SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from natstui.model.records.benchmark import CompareRuns, ListBenchmarks
-from natstui.model.records.record import Outcome
 from natstui.tui.bench.text import hanging
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import MarkList
 from natstui.tui.kit.text import safe, safe_lines
 
@@ -35,7 +34,6 @@ class RunsScreen(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._listed_id = self._compared_id = -1
         self._text = ""
 
     def body(self) -> Iterable[Widget]:
@@ -47,25 +45,22 @@ class RunsScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Ask the engine what there is."""
-        self._listed_id = next_command_id()
-        self.app.post_message(Asked(ListBenchmarks(self._listed_id)))
+        run_task(self, self._list)
 
-    def refresh_state(self) -> None:
-        """Take the answers when they came."""
-        for event in reversed(self.state.happenings):
-            if not isinstance(event, Outcome):
-                continue
-            if event.command_id == self._listed_id:
-                self._listed_id = -1
-                names = json.loads(event.body_json or "{}").get("runs", [])
-                self.runs.add_options([Selection(safe(name), name) for name in names])
-                self.caption.update(safe(f"{len(names)} saved runs  ·  space marks, = compares"))
-                self.runs.focus()
-                self.runs.highlighted = 0 if names else None
-            elif event.command_id == self._compared_id:
-                self._compared_id = -1
-                text = json.loads(event.body_json) if event.body_json else event.text
-                self._show(text)
+    async def _list(self) -> None:
+        reply = await self.engine.request(ListBenchmarks(0))
+        if reply.body_json is None:
+            self.caption.update(safe(reply.text, "error"))
+            return
+        names = json.loads(reply.body_json).get("runs", [])
+        self.runs.add_options([Selection(safe(name), name) for name in names])
+        self.caption.update(safe(f"{len(names)} saved runs  ·  space marks, = compares"))
+        self.runs.focus()
+        self.runs.highlighted = 0 if names else None
+
+    async def _compare(self, names: tuple[str, ...]) -> None:
+        reply = await self.engine.request(CompareRuns(0, names))
+        self._show(json.loads(reply.body_json) if reply.body_json else reply.text)
 
     def _show(self, text: str) -> None:
         """Show figures, continued below their values where lines are too long."""
@@ -80,14 +75,13 @@ class RunsScreen(LiveScreen):
     @on(SelectionList.SelectionHighlighted)
     def _look(self, message: SelectionList.SelectionHighlighted[str]) -> None:
         if not self.runs.selected:
-            self._ask((message.selection.value,))
+            self._start_comparing((message.selection.value,))
 
     def action_compare(self) -> None:
         """Compare the marked runs: the oldest with each of the others."""
         names = tuple(sorted(self.runs.selected))
         if names:
-            self._ask(names)
+            self._start_comparing(names)
 
-    def _ask(self, names: tuple[str, ...]) -> None:
-        self._compared_id = next_command_id()
-        self.app.post_message(Asked(CompareRuns(self._compared_id, names)))
+    def _start_comparing(self, names: tuple[str, ...]) -> None:
+        run_task(self, self._compare, names, replaces="compare")

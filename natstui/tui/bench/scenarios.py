@@ -15,9 +15,9 @@ from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from natstui.model.records.benchmark import ListBenchmarks
-from natstui.model.records.record import Outcome
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, RunScenario, next_command_id
+from natstui.tui.frame.messages import RunScenario
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import safe, safe_lines
@@ -49,7 +49,6 @@ class ScenariosScreen(LiveScreen):
         """`own` is the file of the form; `take` takes a name and a text, or says why not."""
         super().__init__()
         self._own, self._take = own, take
-        self._asked_id = -1
         self._texts: dict[str, str] = {}
         self._shown = ""
 
@@ -62,20 +61,14 @@ class ScenariosScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Ask the engine what there is."""
-        self._asked_id = next_command_id()
-        self.app.post_message(Asked(ListBenchmarks(self._asked_id)))
+        run_task(self, self._list)
 
-    def refresh_state(self) -> None:
-        """Take the answer when it came."""
-        if self._texts:
-            return
-        for event in reversed(self.state.happenings):
-            if isinstance(event, Outcome) and event.command_id == self._asked_id:
-                if event.body_json is None:
-                    self.caption.update(safe(event.text, "error"))
-                else:
-                    self._fill(json.loads(event.body_json))
-                return
+    async def _list(self) -> None:
+        reply = await self.engine.request(ListBenchmarks(0))
+        if reply.body_json is None:
+            self.caption.update(safe(reply.text, "error"))
+        else:
+            self._fill(json.loads(reply.body_json))
 
     def _fill(self, answer: dict[str, Any]) -> None:
         ready = answer["scenarios"]

@@ -31,6 +31,7 @@ from natstui.model.records.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
+from natstui.model.records.record import Command
 from natstui.tui.bench import text
 from natstui.tui.bench.charts import cumulative_chart, latency_chart, throughput_chart
 from natstui.tui.bench.figures import Figure, main_figures
@@ -38,7 +39,8 @@ from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, Asked, Open, next_command_id
+from natstui.tui.frame.messages import Open
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
@@ -84,8 +86,8 @@ class Steering(ScreenPart):
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
-        self._last = StartBenchmark(next_command_id(), scenario, overrides or {})
-        self._screen.app.post_message(Asked(self._last))
+        self._last = StartBenchmark(0, scenario, overrides or {})
+        self._screen.engine.send(self._last)
 
     def action_pick(self) -> None:
         """Open the form, which also leads to the ready scenarios."""
@@ -93,7 +95,7 @@ class Steering(ScreenPart):
 
     def action_stop(self) -> None:
         """End the run now; its result is marked partial."""
-        self._steer(StopBenchmark(next_command_id()))
+        self._steer(StopBenchmark(0))
 
     def action_again(self) -> None:
         """Run the last scenario again."""
@@ -106,23 +108,23 @@ class Steering(ScreenPart):
     def action_rate(self, direction: int) -> None:
         """Let the senders send a quarter more, or a fifth less."""
         factor = FASTER if direction > 0 else SLOWER
-        self._steer(ChangeRate(next_command_id(), factor_ratio=factor))
+        self._steer(ChangeRate(0, factor_ratio=factor))
 
     def action_add(self) -> None:
         """Start one more worker of the role that receives, else of the first."""
-        self._steer(AddWorker(next_command_id(), _steered(self._screen.state)))
+        self._steer(AddWorker(0, _steered(self._screen.state)))
 
     def action_kill(self) -> None:
         """Kill the last worker of the role that receives, else of the first, as in a crash."""
-        self._steer(KillWorker(next_command_id(), _steered(self._screen.state)))
+        self._steer(KillWorker(0, _steered(self._screen.state)))
 
     def action_freeze(self) -> None:
         """Let the last worker of the role that receives do nothing, or go on."""
-        self._steer(HoldWorkers(next_command_id(), _steered(self._screen.state)))
+        self._steer(HoldWorkers(0, _steered(self._screen.state)))
 
     def action_hold(self) -> None:
         """Let every worker do nothing, or go on; what a schedule owes is sent then."""
-        self._steer(HoldWorkers(next_command_id()))
+        self._steer(HoldWorkers(0))
 
     def action_payload(self) -> None:
         """Ask what the senders shall send from now on."""
@@ -134,7 +136,7 @@ class Steering(ScreenPart):
 
         def change(text: str | None) -> None:
             if text is not None:
-                self._steer(ChangePayload(next_command_id(), text))
+                self._steer(ChangePayload(0, text))
 
         prompt = Prompt(
             f"Payload from now on: {HOW}",
@@ -168,10 +170,13 @@ class Steering(ScreenPart):
             self._say_idle()
         else:
             # What is done stands in the log; what cannot be done would be seen nowhere.
-            self._screen.app.post_message(Announced(command, None, self._say_refused))
+            run_task(self._screen.app, self._send, command)
 
-    def _say_refused(self, reason: str) -> None:
-        self._screen.app.notify(safe_copy(reason), severity="warning")
+    async def _send(self, command: Command) -> None:
+        app = self._screen.app
+        reply = await self._screen.engine.request(command)
+        if reply.status != "done":
+            app.notify(safe_copy(reply.text), severity="warning")
 
 
 def _payload_understood(text: str, now: Payload) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from natstui.tui.connections.detail import ConnectionDetail
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
@@ -46,14 +46,11 @@ class Asking(ScreenPart):
     def __init__(self, screen: ClientsScreen, for_s: float) -> None:
         """`for_s` is how long is read; 0 where nothing has to be."""
         self._screen, self.for_s = screen, for_s
-        self._asked_id, self._asked_s = -1, 0.0
+        self.goes_on = False
+        """Whether a reply is still to come."""
+        self._asked_s = 0.0
         self.found: ClientsFound | None = None
         self.problem = ""
-
-    @property
-    def goes_on(self) -> bool:
-        """Tell whether an answer is still to come."""
-        return self._asked_id >= 0
 
     @property
     def elapsed_s(self) -> float:
@@ -69,29 +66,27 @@ class Asking(ScreenPart):
     def action_again(self) -> None:
         """Ask anew."""
         if self.may("again", ()):
-            screen = self._screen
-            self._asked_id, self._asked_s = next_command_id(), monotonic()
-            asked = ReadClients(self._asked_id, screen.stream, screen.consumer, self.for_s)
-            screen.app.post_message(Asked(asked))
-            screen.refresh_bindings()
-            screen.refresh_state()
+            self.goes_on, self._asked_s = True, monotonic()
+            run_task(self._screen, self._read)
+            self._screen.refresh_bindings()
+            self._screen.refresh_state()
+
+    async def _read(self) -> None:
+        screen = self._screen
+        command = ReadClients(0, screen.stream, screen.consumer, self.for_s)
+        reply = await screen.engine.request(command)
+        self.goes_on, self.problem = False, ""
+        if reply.status == "done" and reply.body_json is not None:
+            self.found = _decoder.decode(reply.body_json)
+        else:
+            self.problem = clean_line(reply.text)
+        screen.refresh_bindings()
+        screen.refresh_state()
 
     def action_stop(self) -> None:
         """Have shown what was found until now."""
         if self.may("stop", ()):
-            self._screen.app.post_message(Asked(StopReadingClients(next_command_id())))
-
-    def take(self) -> None:
-        """Take the answer when it has come."""
-        answer = answer_to(self._screen.state, self._asked_id)
-        if answer is None:
-            return
-        self._asked_id, self.problem = -1, ""
-        if answer.status == "done" and answer.body_json is not None:
-            self.found = _decoder.decode(answer.body_json)
-        else:
-            self.problem = clean_line(answer.text)
-        self._screen.refresh_bindings()
+            self._screen.engine.send(StopReadingClients(0))
 
 
 class ClientsScreen(TableScreen):
@@ -133,8 +128,7 @@ class ClientsScreen(TableScreen):
         self.asking.action_stop()
 
     def refresh_state(self) -> None:
-        """Take the answer when it has come, and show what is known."""
-        self.asking.take()
+        """Show what is known."""
         found = self.asking.found
         notes = self.notes(found) if found is not None else []
         if self.READS and found is None:

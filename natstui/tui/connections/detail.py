@@ -20,6 +20,7 @@ from natstui.model.clients.connection import (
 )
 from natstui.model.clients.holding import Held, push_consumers_of
 from natstui.model.live.history import WINDOWS_S
+from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnection
 from natstui.tui.connections.kicking import Kicking
 from natstui.tui.connections.text import Sampled, connection_charts, connection_sections
@@ -50,7 +51,7 @@ class ConnectionDetail(ChartedScreen):
         self._held: Sequence[Held] = ()
         self._held_among: Mapping[tuple[str, str], ConsumerConfiguration] | None = None
         self._renewing = Renewing(
-            self, lambda number: ReadConnection(number, *one.key), _RENEWED_AFTER_S
+            self, lambda: ReadConnection(0, *one.key), _RENEWED_AFTER_S, self._keep
         )
 
     def on_mount(self) -> None:
@@ -58,14 +59,8 @@ class ConnectionDetail(ChartedScreen):
         self._renewing.begin()
 
     def refresh_state(self) -> None:
-        """Take the answer when it has come, and show what is known; one that ended stays so."""
-        if (answer := self._renewing.answer()) is not None:
-            if answer.status != "done" or answer.body_json is None:
-                self._problem = clean_line(answer.text)
-            else:
-                self._take(_decoder.decode(answer.body_json))
-        elif self._seen is None:
-            self._renewing.keep_up()
+        """Show what is known, and read it again when that is due; one that ended stays so."""
+        self._renewing.keep_up()
         self._match()
         one = self._one
         title = clean_line(one.name or one.address)
@@ -75,8 +70,11 @@ class ConnectionDetail(ChartedScreen):
         charts = connection_charts(self._samples, monotonic(), self.window_s)
         self.show_detail(title, connection_sections(one, self._traffic, self._held), charts)
 
-    def _take(self, seen: Connections) -> None:
-        self._problem = ""
+    def _keep(self, reply: Answered) -> None:
+        if reply.status != "done" or reply.body_json is None:
+            self._problem = clean_line(reply.text)
+            return
+        self._problem, seen = "", _decoder.decode(reply.body_json)
         if not seen.rows:
             self._problem = "it has ended, and its server remembers it no more"
             return

@@ -10,7 +10,7 @@ from natstui.model.records.system import KickConnection
 from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, next_command_id
+from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.prompt import Prompt
 
@@ -35,17 +35,15 @@ class Kicking(ScreenPart):
             text = "there is no connection under the cursor" if one is None else "it has ended"
             self._screen.notify(text, severity="warning", timeout=2)
             return
-        seen, system = one, self._screen.where.system
+        # The cursor may be on a row of another system when the name is typed.
+        run_task(self._screen, _kick, self._screen, self._screen.engine, one)
 
-        def typed(name: str | None) -> None:
-            if name is None:
-                return
-            command = KickConnection(
-                next_command_id(), seen.server_id, seen.connection_id, seen.started_at_us, name
-            )
-            message = Announced(command, f"kick {seen.called}")
-            message.system = system
-            self._screen.app.post_message(message)
 
-        question = f"{kick_question(seen)}. Type {seen.called} to do it"
-        self._screen.app.push_screen(Prompt(question, word=seen.called), typed)
+async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConnection) -> None:
+    called = connection.called
+    question = f"{kick_question(connection)}. Type {called} to do it"
+    typed = await screen.app.push_screen_wait(Prompt(question, word=called))
+    if typed is not None:
+        server_id, number = connection.server_id, connection.connection_id
+        command = KickConnection(0, server_id, number, connection.started_at_us, typed)
+        engine.start(command, f"kick {called}")

@@ -50,8 +50,9 @@ class ConnectionsScreen(TableScreen):
         self._of_closed = False
         self._renewing = Renewing(
             self,
-            lambda number: ReadConnections(number, self._of_closed, SHOWN_ROWS),
+            lambda: ReadConnections(0, self._of_closed, SHOWN_ROWS),
             _RENEWED_AFTER_S,
+            self._keep,
             self._forget,
         )
         self.kicking = Kicking(self, lambda: _chosen(self))
@@ -68,12 +69,8 @@ class ConnectionsScreen(TableScreen):
         self._renewing.begin()
 
     def refresh_state(self) -> None:
-        """Take the answer when it has come, and show what is known."""
-        answer = self._renewing.answer()
-        if answer is not None:
-            self._take(answer)
-        elif self._seen is None:
-            self._renewing.keep_up()
+        """Show what is known, and read it again when that is due."""
+        self._renewing.keep_up()
         super().refresh_state()
 
     @property
@@ -81,12 +78,12 @@ class ConnectionsScreen(TableScreen):
         """What is known of the server behind what is shown; a recording has none."""
         return None if self.state.replay is not None else self._seen
 
-    def _take(self, answer: Answered) -> None:
-        """Show newer rows; what cannot be read leaves those that are known, and says why."""
-        if answer.status != "done" or answer.body_json is None:
-            self._problem = clean_line(answer.text)
+    def _keep(self, reply: Answered) -> None:
+        """Keep newer rows; what cannot be read leaves those that are known, with the reason."""
+        if reply.status != "done" or reply.body_json is None:
+            self._problem = clean_line(reply.text)
             return
-        before, self._seen = self._seen, _decoder.decode(answer.body_json)
+        before, self._seen = self._seen, _decoder.decode(reply.body_json)
         self._problem = ""
         if before is not None and not self._of_closed:
             self._rates = traffic_between(before, self._seen)

@@ -8,47 +8,11 @@ from natstui.decoding import decoder_of
 from natstui.model.assets.consumer_fields import NEW_CONSUMER
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery
-from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.form.text import Subject, delivery_text
-from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 
 _decoder = decoder_of(DeliveryPreview)
-
-
-class FirstDelivery:
-    """Asks the engine what a planned consumer would deliver first, and notes it in the form."""
-
-    def __init__(self, screen: LiveScreen, entries: Entries) -> None:
-        self._screen, self._entries = screen, entries
-        self._asked_id = -1
-        self._asked_about = ""
-
-    def ask(self) -> None:
-        """Ask when that may have changed since it was asked last."""
-        subject, draft = self._entries.subject, self._entries.draft
-        if subject.editing or draft.problems:
-            return
-        keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
-        starts = {key: draft.config[key] for key in keys if key in draft.config}
-        wanted = json.dumps(starts)
-        if wanted != self._asked_about:
-            self._asked_about = wanted
-            self._asked_id = next_command_id()
-            asked = PreviewDelivery(self._asked_id, subject.stream, wanted)
-            self._screen.app.post_message(Asked(asked))
-
-    def note_answer(self) -> bool:
-        """Note the answer when it has come; return whether it has."""
-        answer = answer_to(self._screen.state, self._asked_id)
-        if answer is None:
-            return False
-        self._asked_id = -1
-        body = answer.body_json
-        note = answer.text if body is None else delivery_text(_decoder.decode(body))
-        self._entries.notes = (note,)
-        return True
 
 
 class ConsumerForm(FormScreen):
@@ -56,18 +20,29 @@ class ConsumerForm(FormScreen):
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
-        self._first_delivery = FirstDelivery(self, self.entries)
+        self._previewed = ""
+        """What decides which message is delivered first, as it was when that was read."""
 
     def redraft(self) -> None:
-        """Ask also what it would deliver."""
+        """Show also what it would deliver first, read again when that may have changed."""
         super().redraft()
-        self._first_delivery.ask()
+        subject, draft = self.entries.subject, self.entries.draft
+        if subject.editing or draft.problems:
+            return
+        keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
+        starts = {key: draft.config[key] for key in keys if key in draft.config}
+        wanted = json.dumps(starts)
+        if wanted != self._previewed:
+            self._previewed = wanted
+            preview = PreviewDelivery(0, subject.stream, wanted)
+            run_task(self, self._note_delivery, preview, replaces="delivery")
 
-    def refresh_state(self) -> None:
-        """Take answers when they come."""
-        super().refresh_state()
-        if self._first_delivery.note_answer():
-            self.redraft()
+    async def _note_delivery(self, preview: PreviewDelivery) -> None:
+        reply = await self.engine.request(preview)
+        body = reply.body_json
+        note = reply.text if body is None else delivery_text(_decoder.decode(body))
+        self.entries.notes = (note,)
+        self.redraft()
 
 
 def new_consumer(stream: str, stream_json: str | None) -> Subject:

@@ -12,10 +12,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.live.tap_words import HONEST, tap_counts, tap_state, tap_unsettled
+from natstui.model.records.messages import Answered
 from natstui.model.records.tap import StartTap, StopTap, Tapped
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 
@@ -34,7 +35,6 @@ class TapScreen(LiveScreen):
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self.number = next_command_id()
 
     def asset(self) -> Target | None:
         """Return the consumer whose answers are read."""
@@ -55,22 +55,22 @@ class TapScreen(LiveScreen):
 
     def action_again(self) -> None:
         """Begin anew."""
-        self.number = next_command_id()
         self._say("asking", "")
-        self.app.post_message(Asked(StartTap(self.number, self.stream, self.consumer)))
+        run_task(self, self._read, replaces="read")
+
+    async def _read(self) -> None:
+        """Show what is read until now, or why nothing can be."""
+        async for record in self.engine.request(StartTap(0, self.stream, self.consumer)):
+            if isinstance(record, Tapped):
+                self._say(tap_state(record), "" if record.ended is None else "warn")
+                self.text.show(tap_sections(record))
+            elif isinstance(record, Answered) and record.status != "done":
+                self._say(record.text, "error")
+                return
 
     def action_stop(self) -> None:
         """End it before its time."""
-        self.app.post_message(Asked(StopTap(next_command_id())))
-
-    def refresh_state(self) -> None:
-        """Show what was read until now, or why nothing can be."""
-        answer, tapped = answer_to(self.state, self.number), self.state.tapped
-        if answer is not None and answer.status != "done":
-            self._say(answer.text, "error")
-        elif tapped is not None and tapped.command_id == self.number:
-            self._say(tap_state(tapped), "" if tapped.ended is None else "warn")
-            self.text.show(tap_sections(tapped))
+        self.engine.send(StopTap(0))
 
     def _say(self, text: str, look: str) -> None:
         self.caption.update(safe(f"ack tap of {self.stream}  ›  {self.consumer}  ·  {text}", look))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.model.findings.finding import Finding
-from natstui.model.records.record import Command
 from natstui.tui.findings.advice import (
     action_message,
     advised,
@@ -26,7 +26,6 @@ from natstui.tui.findings.silencing import (
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.allowed import allowed, not_allowed
 from natstui.tui.frame.live import LiveScreen, Question, ask
-from natstui.tui.frame.messages import Announced, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
@@ -95,18 +94,14 @@ class FindingKeys(ScreenPart):
         if finding.until_us is not None:
             self._say("it is over")
         elif self._screen.state.findings.silence_of(finding) is not None:
-            command = silence_command(finding, next_command_id(), None)
-            self._screen.app.post_message(Announced(command, finding.kind.code))
+            self._screen.engine.start(silence_command(finding, None), finding.kind.code)
         else:
             words = silence_question(finding)
             title = finding.kind.code
 
-            def command_of(number: int, text: str) -> Command:
-                return silence_command(finding, number, text)
-
             asked = Question(
-                words, command_of, refusal=silence_refusal, meaning=silence_meaning, title=title,
-                text="1h ",
+                words, partial(silence_command, finding), title=title,
+                refusal=silence_refusal, meaning=silence_meaning, text="1h ",
             )  # fmt: skip
             ask(self._screen, asked)
 

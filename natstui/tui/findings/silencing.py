@@ -41,12 +41,12 @@ def silence_meaning(text: str) -> str:
     return understood_duration(text.strip().partition(" ")[0])
 
 
-def silence_command(finding: Finding, number: int, text: str | None) -> SilenceFinding:
+def silence_command(finding: Finding, text: str | None) -> SilenceFinding:
     """Return the command: with the answer to the question, or to hear of it again without."""
     for_s, reason = (None, "") if text is None else _parts(text)
     entity = finding.entity
     return SilenceFinding(
-        number,
+        0,
         finding.kind.code,
         entity.stream,
         entity.consumer,

@@ -18,39 +18,39 @@ from natstui.tui.frame.action_keys import (
 from natstui.tui.frame.allowed import allowed, not_allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 
 
-def with_consumer(
-    screen: LiveScreen,
-    stream: str,
-    consumer: str | None,
-    then: Callable[[str], None],
-    *,
-    pulled: bool = False,
-) -> None:
-    """Do something with the consumer named, else with the only one, else with one picked."""
+async def choose_consumer(
+    screen: LiveScreen, stream: str, consumer: str | None, *, pulled: bool = False
+) -> str:
+    """Return the consumer named, else the only one, else one picked or typed; empty: none."""
     if consumer is not None:
-        then(consumer)
-        return
+        return consumer
     names, unknown = consumers_of(screen.state, stream, pulled=pulled)
     kind = "pull consumer" if pulled else "consumer"
+    question = f"Which {kind} of {stream}?"
     if len(names) == 1:
-        then(names[0])
-    elif names:
-        words = [(name, "") for name in names]
-        screen.app.push_screen(
-            Pick(f"Which {kind} of {stream}?", words), lambda name: then(name) if name else None
-        )
-    elif unknown:
-        screen.app.push_screen(
-            Prompt(f"Which {kind} of {stream}?"),
-            lambda name: then(name.strip()) if name and name.strip() else None,
-        )
-    else:
-        screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
+        return names[0]
+    if names:
+        pick = Pick(question, [(name, "") for name in names])
+        return await screen.app.push_screen_wait(pick) or ""
+    if unknown:
+        return (await screen.app.push_screen_wait(Prompt(question)) or "").strip()
+    screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
+    return ""
+
+
+async def open_pull(screen: LiveScreen, stream: str, consumer: str | None) -> None:
+    """Open the screen that pulls from a consumer, one that is chosen if none is named."""
+    system = screen.where.system
+    if name := await choose_consumer(screen, stream, consumer, pulled=True):
+        message = Manage("pull", (Target(stream, name),))
+        message.system = system
+        screen.app.post_message(message)
 
 
 def messages_from(target: Target, finding: Finding | None) -> Manage:
@@ -118,14 +118,7 @@ class Managing(ScreenPart):
         wanted = found[:1] if takes == "one" else found
         if what == "pull":
             stream, consumer, _ = found[0]
-            system = self._screen.where.system
-
-            def go(name: str) -> None:
-                message = Manage("pull", (Target(stream, name),))
-                message.system = system
-                self._screen.app.post_message(message)
-
-            with_consumer(self._screen, stream, consumer, go, pulled=True)
+            run_task(self._screen, open_pull, self._screen, stream, consumer)
         elif what == "messages":
             found_in = finding_of_messages(self._screen.state, wanted[0])
             self._screen.app.post_message(messages_from(wanted[0], found_in))

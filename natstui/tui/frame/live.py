@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
@@ -15,6 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker
 
 from natstui.defects import contained
 from natstui.model.live.state import State
@@ -25,16 +27,12 @@ from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.head.strip import AssetNote, StatusStrip
 from natstui.tui.frame.head.tabs import TabBar
 from natstui.tui.frame.messages import (
-    Announced,
-    Asked,
     CameIntoView,
     LeaveReplay,
     StateChanged,
     Typed,
-    answer_to,
-    next_command_id,
 )
-from natstui.tui.frame.requests import SystemEngine
+from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
 from natstui.tui.frame.screen_part import part_of
 from natstui.tui.frame.systems import Known, SystemState, Where
 from natstui.tui.frame.timeline import Timeline
@@ -43,7 +41,7 @@ from natstui.tui.kit.key_footer import KeyFooter
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.text import safe, safe_copy
+from natstui.tui.kit.text import safe
 from natstui.tui.kit.too_small import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
@@ -54,7 +52,6 @@ _KEEP_OR_DROP = (
 )
 _ASKED_AGAIN_S = 0.25
 """How often it checks whether a question may be asked again."""
-_ANSWER_WITHIN_S = 60.0
 NO_SERVER = "this is a recording: there is no server behind it"
 _OF_A_SERVER = {"raw", "again"}
 
@@ -88,19 +85,19 @@ class Question:
     """Asks for a text that becomes a command for the engine."""
 
     words: str
-    command: Callable[[int, str], Command | None]
-    """Makes the command from its number and the text; None: there is nothing to do."""
+    command: Callable[[str], Command | None]
+    """Makes the command from the text; None: there is nothing to do."""
     title: str | None = None
-    """Of the toast with the answer; None: the screen that asks shows the answer."""
+    """Of the toast with the reply; None: the screen that asks shows the reply."""
     refusal: Callable[[str], str] | None = None
     """Returns why a text is not taken; empty: it is taken."""
     meaning: Callable[[str], str] | None = None
     """Returns what a text is understood as while it is typed."""
     text: str = ""
-    refused: str = ""
-    """Why the engine refused the text."""
     system: str | None = None
     """Where it is asked; None: where the screen that asks acts when it does."""
+    show: Callable[[Answered], None] = lambda _: None
+    """Gets each reply that comes while the screen that asks is there."""
 
 
 class LiveScreen(TerminalSized, Screen[None]):
@@ -238,14 +235,13 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def action_back(self) -> None:
         """Leave this screen, but ask first when that would throw typed text away."""
-
-        def answered(word: str | None) -> None:
-            if word == "drop":
-                self.leave()
-
         if held := self.unsent():
-            self.app.push_screen(Pick(f"{held} is not sent", _KEEP_OR_DROP), answered)
+            run_task(self, self._leave_unsent, held)
         else:
+            self.leave()
+
+    async def _leave_unsent(self, held: str) -> None:
+        if await self.app.push_screen_wait(Pick(f"{held} is not sent", _KEEP_OR_DROP)) == "drop":
             self.leave()
 
     def leave(self) -> None:
@@ -268,66 +264,68 @@ def watch_rows(
     system: str | None = None,
 ) -> None:
     """Ask the engine to poll these first; that of a system, where there are several."""
-    asked = Asked(Watch(0, streams, consumers))
-    asked.system = system
-    screen.app.post_message(asked)
+    SystemEngine(screen.app, system or screen.where.system).send(Watch(0, streams, consumers))
 
 
 class Renewing:
-    """A question that a screen asks again and again while it is in view and polling goes on."""
+    """A request that a screen repeats while it is in view and polling goes on."""
 
     def __init__(
         self,
         screen: LiveScreen,
-        question: Callable[[int], Command],
+        command: Callable[[], Command],
         every_s: float,
+        show: Callable[[Answered], None],
         forget: Callable[[], None] = lambda: None,
     ) -> None:
-        """`question` makes the command from its number.
+        """`show` gets each reply, and the screen is refreshed after it.
 
-        `forget` drops what is known: from then on it is asked of another system.
+        `forget` drops what is known: from then on it is requested from another system.
         """
-        self._screen, self._question, self._every_s = screen, question, every_s
-        self._forget, self._asked_of = forget, ""
-        self._asked_id = -1
-        self._asked_s = self._answered_s = float("-inf")
+        self._screen, self._command, self._every_s = screen, command, every_s
+        self._show, self._forget, self._system = show, forget, ""
+        self._task: Worker[None] | None = None
+        self._replied_s = float("-inf")
 
     def begin(self) -> None:
-        """Look every second whether it is time to ask; call it when the screen is mounted."""
+        """Check every second whether it is due; call it when the screen is mounted."""
         self._screen.set_interval(1.0, self.keep_up)
 
     def keep_up(self) -> None:
-        """Ask when it is time to, and nothing is awaited; a first answer is always wanted."""
-        now_s = monotonic()
-        waiting = self._asked_id >= 0 and now_s - self._asked_s < _ANSWER_WITHIN_S
-        link, is_first = self._screen.state.link, self._answered_s == float("-inf")
+        """Send it when it is due and no reply is awaited; a first reply is always wanted."""
+        system, before = self._screen.where.acting.name, self._system
+        self._system = system
+        if before not in ("", system):
+            self._stop()
+            self._replied_s = float("-inf")
+            self._forget()
+        link, is_first = self._screen.state.link, self._replied_s == float("-inf")
         # A recording has no server to ask.
-        if waiting or self._screen.state.replay is not None:
+        if self._task is not None or self._screen.state.replay is not None:
             return
-        # There would be no answer yet; and before its first state a screen knows of no recording.
+        # There would be no reply yet; and before its first state a screen knows of no recording.
         if is_first and (link is None or link.state != "connected"):
             return
-        if not self._screen.is_current or now_s - self._answered_s < self._every_s:
+        if not self._screen.is_current or monotonic() - self._replied_s < self._every_s:
             return
         if not self._screen.paused or is_first:
             self.ask()
 
     def ask(self) -> None:
-        """Ask now; an answer that is still to come is no longer wanted."""
-        self._asked_id, self._asked_s = next_command_id(), monotonic()
-        self._screen.app.post_message(Asked(self._question(self._asked_id)))
+        """Send it now; a reply that is still to come is no longer wanted."""
+        self._stop()
+        self._task = run_task(self._screen, self._request)
 
-    def answer(self) -> Answered | None:
-        """Return the answer once, when it has come."""
-        now_of = self._screen.where.acting.name
-        if now_of != self._asked_of and self._asked_of:
-            self._asked_id, self._answered_s = -1, float("-inf")
-            self._forget()
-        self._asked_of = now_of
-        found = answer_to(self._screen.state, self._asked_id)
-        if found is not None:
-            self._asked_id, self._answered_s = -1, monotonic()
-        return found
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._task = None
+
+    async def _request(self) -> None:
+        reply = await self._screen.engine.request(self._command())
+        self._task, self._replied_s = None, monotonic()
+        self._show(reply)
+        self._screen.refresh_state()
 
 
 def only_moved(before: State, after: State) -> bool:
@@ -347,40 +345,38 @@ def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
 
 
 def ask(asker: LiveScreen, question: Question) -> None:
-    """Ask for the text of a command, and again with the reason when the engine refuses it."""
-    app = asker.app
-    question = replace(question, system=question.system or asker.where.system)
+    """Prompt for the text of a command, and again with the reason when the engine refuses it."""
+    engine = SystemEngine(asker.app, question.system or asker.where.system)
+    # Not of the screen, which may be closed when the reply comes.
+    run_task(asker.app, _ask, asker, engine, question)
 
-    def answered(text: str | None) -> None:
-        number = next_command_id()
-        if text is None or (command := question.command(number, text)) is None:
+
+async def _ask(asker: LiveScreen, engine: SystemEngine, question: Question) -> None:
+    app, text, reason = asker.app, question.text, ""
+    while True:
+        prompt = Prompt(
+            question.words, text, refusal=question.refusal, refused=reason,
+            meaning=question.meaning,
+        )  # fmt: skip
+        typed = await app.push_screen_wait(prompt)
+        if typed is None or (command := question.command(typed)) is None:
             return
-
-        def refused(reason: str) -> None:
-            _ask_again(asker, replace(question, text=text, refused=reason), first=True)
-
-        announced = Announced(command, question.title, refused)
-        announced.system = question.system
-        # Not from the screen, which may be closed when it is asked again.
-        app.post_message(announced)
-
-    prompt = Prompt(
-        question.words, question.text, refusal=question.refusal, refused=question.refused,
-        meaning=question.meaning,
-    )  # fmt: skip
-    app.push_screen(prompt, answered)
-
-
-def _ask_again(asker: LiveScreen, question: Question, *, first: bool = False) -> None:
-    """Ask when nothing else is typed; what only the asking screen can show is left with it."""
-    app = asker.app
-    if _may_ask_again(asker, question):
-        ask(asker, question)
-    elif question.title is not None or asker.is_attached:
-        if first and question.title is not None:
-            text = safe_copy(question.refused)
-            app.notify(text, title=question.title, severity="error", timeout=15)
-        app.set_timer(_ASKED_AGAIN_S, partial(_ask_again, asker, question))
+        request = engine.request(command)
+        reply = await request
+        if asker.is_attached:
+            question.show(reply)
+        if reply.status == "done":
+            if question.title is not None:
+                show_reply(app, reply, f"{request.system} {question.title}".strip())
+            return
+        text, reason = typed, reply.text
+        if not _may_ask_again(asker, question) and question.title is not None:
+            show_reply(app, reply, question.title)
+        while not _may_ask_again(asker, question):
+            # What only the screen that asks can show is of no use without it.
+            if question.title is None and not asker.is_attached:
+                return
+            await asyncio.sleep(_ASKED_AGAIN_S)
 
 
 def _may_ask_again(asker: LiveScreen, question: Question) -> bool:

@@ -1,17 +1,14 @@
-"""What moves between the app and its screens: typed messages, command ids and their answers."""
+"""What moves between the app and its screens: typed messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.message import Message
 
 from natstui.model.live.state import State
-from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.requests import next_command_id as next_command_id
 from natstui.tui.frame.systems import SystemState
 
 
@@ -62,26 +59,8 @@ class Replay(ToApp):
 
 
 @dataclass
-class Announced(ToApp):
-    """A screen asks the engine for something whose answer reaches the user wherever he is then."""
-
-    command: Command
-    title: str | None
-    """Of the toast with the answer; None: the screen shows the answer itself."""
-    refused: Callable[[str], None] | None = None
-    """Gets the reason why it cannot be done; without it, a toast does."""
-
-
-@dataclass
 class LeaveReplay(ToApp):
     """The user wants back from a replay to what the app was opened on."""
-
-
-@dataclass
-class Asked(ToApp):
-    """A screen asks the engine for something."""
-
-    command: Command
 
 
 @dataclass
@@ -126,8 +105,3 @@ class Export(ToApp):
 
     streams: tuple[str, ...]
     consumers: tuple[tuple[str, str], ...]
-
-
-def answer_to(state: State, command_id: int) -> Answered | None:
-    """Return the answer to a command, None while it has not come."""
-    return next((one for one in reversed(state.answers) if one.command_id == command_id), None)

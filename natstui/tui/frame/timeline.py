@@ -15,7 +15,7 @@ from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.model.records.recording import Mark, MarkKind, ReplayMarks, ReplayPosition, SeekTo
 from natstui.tui.frame.head.status_text import joined
-from natstui.tui.frame.messages import Asked
+from natstui.tui.frame.requests import SystemEngine
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import counted, duration_text, local_text
@@ -192,4 +192,4 @@ class Timeline(Static):
         if replay is not None and event.y == 1:
             length = bar_length(self.size.width)
             at_us = moment_at(event.x - _CLOCK_CELLS, replay, length)
-            self.app.post_message(Asked(SeekTo(0, at_us)))
+            SystemEngine(self.app, None).send(SeekTo(0, at_us))

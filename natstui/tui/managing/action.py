@@ -115,7 +115,7 @@ class ActionScreen(LiveScreen):
             return
         self.effect.update(safe("counting what it removes …"))
         self._uncounted = set(self.targets)
-        run_task(self, self._count_all(body), replaces="count")
+        run_task(self, self._count_all, body, replaces="count")
 
     async def _count_all(self, body: Mapping[str, object]) -> None:
         await asyncio.gather(*(self._count(target, body) for target in self.targets))
@@ -161,7 +161,7 @@ class ActionScreen(LiveScreen):
             return
         self._is_sending = True
         self.effect.update(safe("sending …"))
-        run_task(self, self._send_all(body))
+        run_task(self, self._send_all, body)
 
     async def _send_all(self, body: Mapping[str, object]) -> None:
         """Change every target; close when all is done, else show what failed."""

@@ -23,7 +23,7 @@ from natstui.model.records.stores import (
     StopMoving,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Section, SectionText, line
@@ -53,15 +53,38 @@ class _MovingScreen(LiveScreen):
     def __init__(self, folder: str) -> None:
         super().__init__()
         self.folder = folder
-        self.moving_id = -1
+        self.request: PendingRequest | None = None
         """The command that runs, or ran last."""
+        self._moved: FileMoved | None = None
         self.ended: Answered | None = None
         self.told: Sequence[Section] = ()
 
     @property
     def goes_on(self) -> bool:
         """Tell whether it goes on."""
-        return self.moving_id >= 0 and self.ended is None
+        return self.request is not None and self.ended is None
+
+    def start(self, command: BackUp | RestoreBackup, title: str) -> None:
+        """Run it; its end is shown also when this screen is closed by then."""
+        self._moved = self.ended = None
+        self.request = self.engine.request(command)
+        run_task(self.app, self._follow, self.request, title)
+        self.refresh_bindings()
+        self.refresh_state()
+
+    async def _follow(self, request: PendingRequest, title: str) -> None:
+        app = self.app
+        async for record in request:
+            if isinstance(record, FileMoved):
+                self._moved = record
+            elif isinstance(record, Answered):
+                self.ended = record
+                show_reply(app, record, f"{request.system} {title}".strip())
+            if self.is_attached:
+                self.refresh_bindings()
+                self.refresh_state()
+            if self.ended is not None:
+                return
 
     def body(self) -> Iterable[Widget]:
         """A caption line and the text."""
@@ -85,16 +108,11 @@ class _MovingScreen(LiveScreen):
 
     def refresh_state(self) -> None:
         """Show how far it is, or how it ended."""
-        if self.moving_id < 0:
+        if self.request is None:
             return
-        if self.ended is None:
-            self.ended = answer_to(self.state, self.moving_id)
-            self.refresh_bindings()
         lines = [line("folder", self.folder)]
         if self.ended is None:
-            moved = self.state.moved
-            own = moved if moved and moved.command_id == self.moving_id else None
-            lines.append(line("so far", _moved_text(self.VERB, own), "accent"))
+            lines.append(line("so far", _moved_text(self.VERB, self._moved), "accent"))
         else:
             look = "ok" if self.ended.status == "done" else "bad"
             lines.append(line("ended", self.ended.text, look))
@@ -108,35 +126,37 @@ class _MovingScreen(LiveScreen):
 
     def action_stop(self) -> None:
         """End it; nothing of it stays."""
-        if self.goes_on:
-            self.app.post_message(Asked(StopMoving(next_command_id(), self.moving_id)))
+        if self.request is not None and self.goes_on:
+            self.engine.send(StopMoving(0, self.request.command_id))
 
     def action_folder(self) -> None:
         """Ask for the folder, and begin."""
+        run_task(self, self._type_folder, replaces="folder")
 
-        def go(text: str | None) -> None:
-            if text and text.strip():
-                self.folder, self.ended, self.moving_id = text.strip(), None, -1
-                self.begin()
-            elif self.moving_id < 0 and not self.told:
-                self.leave()
-
+    async def _type_folder(self) -> None:
         question, offered = self.asks()
-        self.app.push_screen(Prompt(clean_line(question), self.folder or offered), go)
+        prompt = Prompt(clean_line(question), self.folder or offered)
+        text = await self.app.push_screen_wait(prompt)
+        if text and text.strip():
+            self.folder, self.ended, self.request = text.strip(), None, None
+            self.begin()
+        elif self.request is None and not self.told:
+            self.leave()
 
     def action_back(self) -> None:
-        """Leave; ask first what shall become of what runs."""
-
-        def answered(word: str | None) -> None:
-            if word == "stop":
-                self.action_stop()
-            elif word == "leave":
-                self.leave()
-
+        """Leave; ask first what becomes of what runs."""
         if self.goes_on:
-            self.app.push_screen(Pick(f"The {self.VERB} goes on", _WHILE_RUNNING), answered)
+            run_task(self, self._leave_running)
         else:
             super().action_back()
+
+    async def _leave_running(self) -> None:
+        pick = Pick(f"The {self.VERB} goes on", _WHILE_RUNNING)
+        word = await self.app.push_screen_wait(pick)
+        if word == "stop":
+            self.action_stop()
+        elif word == "leave":
+            self.leave()
 
 
 def _moved_text(verb: str, moved: FileMoved | None) -> str:
@@ -178,12 +198,9 @@ class BackupScreen(_MovingScreen):
 
     def begin(self) -> None:
         """Write it."""
-        self.moving_id = next_command_id()
         self.caption.update(safe(f"backup of {self._what()} with its consumers"))
-        command = BackUp(self.moving_id, self.stream, self.folder)
-        self.app.post_message(Announced(command, f"backup of {self.stream or 'every stream'}"))
-        self.refresh_bindings()
-        self.refresh_state()
+        command = BackUp(0, self.stream, self.folder)
+        self.start(command, f"backup of {self.stream or 'every stream'}")
 
 
 class RestoreScreen(_MovingScreen):
@@ -191,86 +208,65 @@ class RestoreScreen(_MovingScreen):
 
     VERB = "restore"
 
-    def __init__(self, folder: str) -> None:
-        super().__init__(folder)
-        self._looking_id = -1
-
     def asks(self) -> tuple[str, str]:
         """Return the question for the folder, and what is offered."""
         return "Restore which folder, where the engine runs?", ""
 
     def begin(self) -> None:
-        """Look at the folder first."""
-        self._looking_id = next_command_id()
+        """Read the folder first."""
+        run_task(self, self._restore, replaces="restore")
+
+    async def _restore(self) -> None:
         self.caption.update(safe(f"restore of {self.folder}  ·  reading it …"))
         self.told = ()
         self.text.show([])
-        self.app.post_message(Asked(LookAtBackup(self._looking_id, self.folder)))
-
-    def refresh_state(self) -> None:
-        """Take what was found, and ask."""
-        answer = answer_to(self.state, self._looking_id)
-        if answer is not None:
-            self._looking_id = -1
-            if answer.body_json is None:
-                self._refuse(answer.text)
-            else:
-                self._ask(_seen.decode(answer.body_json))
-        super().refresh_state()
-
-    def _ask(self, seen: BackupSeen) -> None:
+        reply = await self.engine.request(LookAtBackup(0, self.folder))
+        if reply.body_json is None:
+            self._refuse(reply.text)
+            return
+        seen = _seen.decode(reply.body_json)
         rows = tuple(line(one.stream, one.text) for one in seen.rows)
         self.folder, self.told = seen.path, [Section("IN THE BACKUP", rows)]
         self.caption.update(safe(f"restore of {counted(len(rows), 'stream')}"))
         self.text.show(self.told)
-        if not seen.present:
-            self._confirm(seen, "")
-        elif len(seen.rows) > 1:
+        to_stream: str | None = ""
+        if seen.present and len(seen.rows) > 1:
             there = ", ".join(seen.present)
             self._refuse(f"on the server already: {there}; nothing is restored over it")
-        else:
-            self._ask_name(seen)
+            return
+        if seen.present:
+            to_stream = await self._type_name(seen)
+        if to_stream is None or (typed := await self._confirm(seen, to_stream)) is None:
+            return
+        command = RestoreBackup(0, self.folder, to_stream, typed or None)
+        self.start(command, f"restore of {clean_line(self.folder)}")
 
     def _refuse(self, reason: str) -> None:
         lines = (line("folder", self.folder), line("refused", reason, "bad"))
         self.caption.update(safe("nothing is restored"))
         self.text.show([Section(self.VERB.upper(), lines), *self.told])
 
-    def _ask_name(self, seen: BackupSeen) -> None:
+    async def _type_name(self, seen: BackupSeen) -> str | None:
+        """Return another name for the stream, since it exists; None: cancelled."""
         stream = seen.rows[0].stream
 
         def refusal(text: str) -> str:
             return f"{text.strip()} exists already" if text.strip() in ("", stream) else ""
 
-        def go(text: str | None) -> None:
-            if text is not None:
-                self._confirm(seen, text.strip())
-
         question = f"{stream} exists, and nothing is restored over it. Under which other name?"
         prompt = Prompt(clean_line(question), f"{stream}-restored", refusal=refusal)
-        self.app.push_screen(prompt, go)
+        text = await self.app.push_screen_wait(prompt)
+        return None if text is None else text.strip()
 
-    def _confirm(self, seen: BackupSeen, to_stream: str) -> None:
+    async def _confirm(self, seen: BackupSeen, to_stream: str) -> str | None:
+        """Return the name typed in production, empty elsewhere; None: cancelled."""
         name = to_stream or seen.name
         question = f"Make {counted(len(seen.rows), 'stream')} of this backup?"
         started = self.state.started
         if started is not None and started.production:
-            words = clean_line(f"This is production. {question} Type {name} to do it")
-            self.app.push_screen(
-                Prompt(words, word=name),
-                lambda text: self._restore(to_stream, text) if text is not None else None,
-            )
-            return
+            text = clean_line(f"This is production. {question} Type {name} to do it")
+            return await self.app.push_screen_wait(Prompt(text, word=name))
         does = "; ".join(f"{to_stream or one.stream}: {one.text}" for one in seen.rows[:3])
-        words_of = (("restore", clean_line(does)), ("leave", "nothing is made"))
-        self.app.push_screen(
-            Pick(question, words_of),
-            lambda word: self._restore(to_stream, None) if word == "restore" else None,
-        )
-
-    def _restore(self, to_stream: str, confirmed: str | None) -> None:
-        self.moving_id = next_command_id()
-        command = RestoreBackup(self.moving_id, self.folder, to_stream, confirmed)
-        self.app.post_message(Announced(command, f"restore of {clean_line(self.folder)}"))
-        self.refresh_bindings()
-        self.refresh_state()
+        options = (("restore", clean_line(does)), ("leave", "nothing is made"))
+        word = await self.app.push_screen_wait(Pick(question, options))
+        return "" if word == "restore" else None

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.notifications import SeverityLevel
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -16,7 +17,7 @@ from natstui.decoding import decoder_of
 from natstui.model.records.journal import entry_command, entry_text, is_undoable, last_undoable
 from natstui.model.records.managing import JournalEntry, Preview, PreviewUndo, ReadJournal, Undo
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
@@ -50,8 +51,6 @@ class JournalScreen(LiveScreen):
         super().__init__()
         self.entries: list[JournalEntry] = []
         self._undo_last = undo_last
-        self._asked_id = self._undo_id = self._preview_id = -1
-        self._undoing = ""
 
     def body(self) -> Iterable[Widget]:
         """Caption, the entries, and the command of the one under the cursor."""
@@ -67,26 +66,12 @@ class JournalScreen(LiveScreen):
 
     def action_ask(self) -> None:
         """Read the journal again."""
-        self._asked_id = next_command_id()
-        self.app.post_message(Asked(ReadJournal(self._asked_id)))
+        run_task(self, self._read, replaces="read")
 
-    def refresh_state(self) -> None:
-        """Take answers when they come."""
-        if answer := answer_to(self.state, self._asked_id):
-            self._asked_id = -1
-            self.entries = _decoder.decode(answer.body_json or "[]")
-            self._draw(answer.text)
-        if answer := answer_to(self.state, self._preview_id):
-            self._preview_id = -1
-            if answer.body_json is None:
-                self.app.notify(answer.text, severity="error", markup=False)
-            else:
-                self._confirm(_preview.decode(answer.body_json))
-        if answer := answer_to(self.state, self._undo_id):
-            self._undo_id = -1
-            done = answer.status == "done"
-            self.app.notify(answer.text, severity="information" if done else "error", markup=False)
-            self.action_ask()
+    async def _read(self) -> None:
+        reply = await self.engine.request(ReadJournal(0))
+        self.entries = _decoder.decode(reply.body_json or "[]")
+        self._draw(reply.text)
 
     def _draw(self, text: str) -> None:
         self.caption.update(safe(f"Journal  ·  {text}"))
@@ -120,22 +105,23 @@ class JournalScreen(LiveScreen):
         if not is_undoable(entry):
             self.notify("this change cannot be taken back", severity="warning")
             return
-        self._undoing = entry.entry
-        self._preview_id = next_command_id()
-        self.app.post_message(Asked(PreviewUndo(self._preview_id, entry.entry)))
+        run_task(self, self._undo, entry.entry, replaces="undo")
 
-    def _confirm(self, preview: Preview) -> None:
-        """Say what taking the entry back does and removes, and ask for the name."""
-        entry, previewed_msgs = self._undoing, preview.most_msgs
-
-        def send(typed: str | None) -> None:
-            if typed is not None:
-                self._undo_id = next_command_id()
-                self.app.post_message(Asked(Undo(self._undo_id, entry, typed, previewed_msgs)))
-
+    async def _undo(self, entry: str) -> None:
+        """Show what taking the entry back does and removes, have the name typed, and do it."""
+        reply = await self.engine.request(PreviewUndo(0, entry))
+        if reply.body_json is None:
+            self.app.notify(reply.text, severity="error", markup=False)
+            return
+        preview = _preview.decode(reply.body_json)
         question = f"{preview.question[:1].upper()}{preview.question[1:]}"
-        text = f"{question}. Type {preview.name} to do it"
-        self.app.push_screen(Prompt(text, word=preview.name), send)
+        prompt = Prompt(f"{question}. Type {preview.name} to do it", word=preview.name)
+        typed = await self.app.push_screen_wait(prompt)
+        if typed is not None:
+            reply = await self.engine.request(Undo(0, entry, typed, preview.most_msgs))
+            severity: SeverityLevel = "information" if reply.status == "done" else "error"
+            self.app.notify(reply.text, severity=severity, markup=False)
+            self.action_ask()
 
     def action_copy(self) -> None:
         """Copy the entry as a nats command."""

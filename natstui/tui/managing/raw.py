@@ -11,10 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
-from natstui.model.records.record import Describe, Outcome
+from natstui.model.records.record import Describe
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
@@ -35,7 +35,6 @@ class RawScreen(LiveScreen):
     def __init__(self, stream: str, consumer: str | None) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self._asked_id = 0
         self._body: object = None
         self._as_yaml = False
         self._told = "asking …"
@@ -64,20 +63,15 @@ class RawScreen(LiveScreen):
     def action_ask(self) -> None:
         """Ask the engine for the INFO."""
         self.note.reopen()
-        self._asked_id = next_command_id()
-        self.app.post_message(Asked(Describe(self._asked_id, self.stream, self.consumer)))
+        run_task(self, self._read, replaces="read")
 
-    def refresh_state(self) -> None:
-        """Take the answer when it came."""
-        for event in reversed(self.state.happenings):
-            if isinstance(event, Outcome) and event.command_id == self._asked_id:
-                self._asked_id = -1
-                if event.body_json is None:
-                    self._tell(event.text, "error")
-                else:
-                    self._body = json.loads(event.body_json)
-                    self._draw()
-                return
+    async def _read(self) -> None:
+        reply = await self.engine.request(Describe(0, self.stream, self.consumer))
+        if reply.body_json is None:
+            self._tell(reply.text, "error")
+        else:
+            self._body = json.loads(reply.body_json)
+            self._draw()
 
     def _draw(self) -> None:
         if self._as_yaml:

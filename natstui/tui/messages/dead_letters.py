@@ -13,18 +13,20 @@ from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.live.state import State
 from natstui.model.records.copies import FindGivenUp, GivenUpFound
+from natstui.model.records.messages import Answered
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask, watch_rows
-from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.messages.cells import STORED_COLUMNS, StoredView
 from natstui.tui.messages.message import MessageScreen
-from natstui.tui.messages.sending_again import SendingAgain
+from natstui.tui.messages.sending_again import send_again
 from natstui.units import counted
 
 _decoder = decoder_of(GivenUpFound)
@@ -58,42 +60,42 @@ class Looking(ScreenPart):
         self.found: GivenUpFound | None = None
         self.problem = ""
         self.sessions: tuple[str, ...] = ()
-        self._asked_id = -1
+        self.view = StoredView(())
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Offer nothing in a recording: there is nobody to ask."""
         return self._screen.state.replay is None
 
     def action_ask(self) -> None:
-        """Look for them again."""
-        self._screen.app.post_message(Asked(self.question(next_command_id(), self.sessions)))
+        """Find them again."""
+        run_task(self._screen, self._find, replaces="find")
+
+    async def _find(self) -> None:
+        self._show(await self._screen.engine.request(self.command(self.sessions)))
 
     def action_recording(self) -> None:
         """Look into recordings too for what was given up."""
 
-        def go(number: int, text: str) -> FindGivenUp:
-            return self.question(number, tuple(text.split()))
+        def go(text: str) -> FindGivenUp:
+            return self.command(tuple(text.split()))
 
         words = "Which recordings heard it? Names with blanks between, or last; empty is none"
-        ask(self._screen, Question(words, go, text=" ".join(self.sessions)))
+        text = " ".join(self.sessions)
+        ask(self._screen, Question(words, go, text=text, show=self._show))
 
-    def question(self, number: int, sessions: tuple[str, ...]) -> FindGivenUp:
-        """Return the command with this number that looks for them, and await its answer."""
-        self._asked_id, self.sessions = number, sessions
+    def command(self, sessions: tuple[str, ...]) -> FindGivenUp:
+        """Return the command that finds them, in recordings too."""
+        self.sessions = sessions
         heard = heard_give_ups(self._screen.state, self._stream, self._consumer)
-        return FindGivenUp(number, self._stream, self._consumer, heard, sessions)
+        return FindGivenUp(0, self._stream, self._consumer, heard, sessions)
 
-    def take_state(self) -> bool:
-        """Take the answer when it has come; tell whether there is another one found."""
-        answer = answer_to(self._screen.state, self._asked_id)
-        if answer is None:
-            return False
-        self._asked_id = -1
-        if answer.body_json is None:
-            self.problem = clean_line(answer.text)
-            return False
-        self.problem, self.found = "", _decoder.decode(answer.body_json)
-        return True
+    def _show(self, reply: Answered) -> None:
+        if reply.body_json is None:
+            self.problem = clean_line(reply.text)
+        else:
+            self.problem, self.found = "", _decoder.decode(reply.body_json)
+            self.view = StoredView(self.found.messages)
+        self._screen.refresh_state()
 
     def caption(self, shown: int, total: int) -> str:
         """Return how many were found, where, and what is not told."""
@@ -124,8 +126,6 @@ class DeadLettersScreen(TableScreen):
         super().__init__()
         self.stream, self.consumer = stream, consumer
         self.looking = Looking(self, stream, consumer)
-        self._view = StoredView(())
-        self._again = SendingAgain(self, stream)
 
     def asset(self) -> Target | None:
         """Return the consumer."""
@@ -137,16 +137,9 @@ class DeadLettersScreen(TableScreen):
         if self.state.replay is None:
             self.looking.action_ask()
 
-    def refresh_state(self) -> None:
-        """Take what has come, and show what is known."""
-        if self.looking.take_state() and self.looking.found is not None:
-            self._view = StoredView(self.looking.found.messages)
-        self._again.take_state()
-        super().refresh_state()
-
     def view(self) -> StoredView:
         """Return the messages, as far as they are known."""
-        return self._view
+        return self.looking.view
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
@@ -176,7 +169,7 @@ class DeadLettersScreen(TableScreen):
         if rows is None or at >= len(rows.order):
             self.notify("there is nothing under the cursor", severity="warning", timeout=2)
             return None
-        seq: int = self._view.things[rows.order[at]].stream_seq or 0
+        seq: int = self.looking.view.things[rows.order[at]].stream_seq or 0
         return seq
 
     @on(RowSelected)
@@ -203,4 +196,5 @@ class DeadLettersScreen(TableScreen):
         word = counted(len(marked), "marked message") if marked else f"message {at}"
         choices = {word: chosen} if chosen else {}
         everything = f"all {len(found.sequences):,}"
-        self._again.choose(choices | {everything: found.sequences}, found)
+        choices |= {everything: found.sequences}
+        run_task(self, send_again, self, self.stream, choices, found)

@@ -20,7 +20,8 @@ from natstui.paths import user_path
 from natstui.tui.frame.action_keys import PUBLISH_THIS, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.raw.payload import LOOKS
 from natstui.tui.kit.raw.view import RawView
@@ -36,7 +37,7 @@ class Source(Protocol):
     stream: str
     """The stream that they are of; empty when it is none."""
 
-    def question(self, command_id: int, number: int) -> Command:
+    def command(self, number: int) -> Command:
         """Return the command that reads one."""
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
@@ -52,9 +53,9 @@ class Stored:
     def __init__(self, stream: str) -> None:
         self.stream = stream
 
-    def question(self, command_id: int, number: int) -> Command:
+    def command(self, number: int) -> Command:
         """Return the command that reads one."""
-        return ReadMessage(command_id, self.stream, number)
+        return ReadMessage(0, self.stream, number)
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
         """Return the message of an answer; nobody waits for a reply any more."""
@@ -89,7 +90,6 @@ class MessageScreen(LiveScreen):
         self._reply = ""
         self._looks = itertools.cycle(LOOKS)
         self._look = next(self._looks)
-        self._asked_id = -1
 
     def asset(self) -> Target | None:
         """Return the message's stream, if it is of one."""
@@ -106,18 +106,15 @@ class MessageScreen(LiveScreen):
         self._read()
 
     def _read(self) -> None:
-        self._asked_id = next_command_id()
-        self.app.post_message(Asked(self._source.question(self._asked_id, self.seq)))
+        run_task(self, self._read_message, replaces="read")
 
-    def refresh_state(self) -> None:
-        """Take the message when it comes."""
-        if answer := answer_to(self.state, self._asked_id):
-            self._asked_id = -1
-            if answer.body_json is None:
-                self.caption.update(safe(answer.text, "error"))
-            else:
-                self.message, self._reply = self._source.message_of(answer.body_json)
-                self._draw()
+    async def _read_message(self) -> None:
+        reply = await self.engine.request(self._source.command(self.seq))
+        if reply.body_json is None:
+            self.caption.update(safe(reply.text, "error"))
+        else:
+            self.message, self._reply = self._source.message_of(reply.body_json)
+            self._draw()
 
     def _draw(self) -> None:
         if self.message is not None:
@@ -155,22 +152,28 @@ class MessageScreen(LiveScreen):
 
     def action_save(self) -> None:
         """Write the payload, byte by byte, to a file."""
-        self._ask_name(f"{file_name(self.stream or 'message')}-{self.seq}.bin")
+        run_task(self, self._save, f"{file_name(self.stream or 'message')}-{self.seq}.bin")
 
-    def _ask_name(self, name: str, refused: str = "") -> None:
-        self.app.push_screen(Prompt("Save the payload as", name, refused=refused), self._save)
-
-    def _save(self, name: str | None) -> None:
-        if not name or self.message is None:
-            return
-        try:
-            with complete_file(user_path(name), replaces=False) as file:
-                file.write(payload_of(self.message))
-        except (OSError, UsageError) as error:
-            reason = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            self._ask_name(name, reason)
-            return
-        self.notify(f"saved {self.message.payload_bytes:,} bytes as {name}", markup=False)
+    async def _save(self, name: str) -> None:
+        """Ask for the name of the file, again with the reason when it cannot be written."""
+        reason = ""
+        while True:
+            prompt = Prompt("Save the payload as", name, refused=reason)
+            typed = await self.app.push_screen_wait(prompt)
+            if not typed or self.message is None:
+                return
+            name = typed
+            try:
+                with complete_file(user_path(typed), replaces=False) as file:
+                    file.write(payload_of(self.message))
+            except OSError as error:
+                reason = f"{typed}: {error.strerror}"
+            except UsageError as error:
+                reason = str(error)
+            else:
+                size = f"{self.message.payload_bytes:,} bytes"
+                self.notify(f"saved {size} as {typed}", markup=False)
+                return
 
     @on(RawView.CopyAsked)
     def _copy(self, message: RawView.CopyAsked) -> None:

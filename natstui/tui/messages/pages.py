@@ -13,14 +13,20 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import Worker
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.model.records.messages import BrowseMessages, MessagePage, StoredMessage
+from natstui.model.records.messages import (
+    Answered,
+    BrowseMessages,
+    MessagePage,
+    StoredMessage,
+)
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.action_runner import finding_of_messages
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.message import MessageScreen
@@ -33,7 +39,6 @@ RENEWED_AFTER_S = 3.0
 """A page is read again at most so often, and only when its stream's counters moved."""
 _REST_PER_READ = 9
 """And on a slow link so rarely that nine tenths of the time nothing is read for it."""
-_ANSWER_WITHIN_S = 30.0
 _COUNTERS = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
 
 
@@ -70,10 +75,10 @@ class MessagePages(Vertical):
         self._first_seq = first_seq
         self._live = live
         """Has the newest state, and knows whether the stream is still the same."""
-        self.asked = self._listed = BrowseMessages(-1, stream)
+        self.asked = self._listed = BrowseMessages(0, stream)
         """What was asked for, and what of it is listed."""
         self.page: MessagePage | None = None
-        self._ask_id = -1
+        self._reading: Worker[None] | None = None
         self._waiting = self._renewing = self._failed = False
         self._asked_s = self._answered_s = self._checked_s = monotonic()
         self._place_asked: tuple[object, ...] | None = None
@@ -93,31 +98,33 @@ class MessagePages(Vertical):
             self.read()
         else:
             self.read(from_seq=self._first_seq, newer=True)
-        self.set_interval(1.0, self._keep_up)
+        self.set_interval(1.0, self.keep_up)
 
     def read(self, **changes: object) -> None:
-        """Ask for another page, the filter kept."""
-        self.app.post_message(Asked(self.reading(next_command_id(), **changes)))
+        """Read another page, the filter kept."""
+        self._request(self.reading(**changes))
 
-    def reading(self, number: int, **changes: object) -> BrowseMessages:
-        """Return the command with this number that asks for another page, and await its answer."""
-        fresh = BrowseMessages(-1, self.stream, filter_subject=self.asked.filter_subject)
+    def reading(self, **changes: object) -> BrowseMessages:
+        """Return the command that reads another page, whose reply `show` gets."""
+        fresh = BrowseMessages(0, self.stream, filter_subject=self.asked.filter_subject)
         self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
         self._live.note.reopen()
-        return self._awaited(number, self.asked)
+        self._await_reply()
+        return self.asked
 
-    def _ask(self, asked: BrowseMessages, *, renewing: bool = False) -> None:
-        self.app.post_message(Asked(self._awaited(next_command_id(), asked, renewing=renewing)))
-
-    def _awaited(
-        self, number: int, asked: BrowseMessages, *, renewing: bool = False
-    ) -> BrowseMessages:
-        self._ask_id = number
+    def _await_reply(self, *, renewing: bool = False) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
         self._waiting, self._renewing = True, renewing
         self._asked_s = monotonic()
         self._place_asked = self._place()
-        return replace(asked, command_id=number)
+
+    def _request(self, command: BrowseMessages) -> None:
+        self._reading = run_task(self._live, self._read_page, command)
+
+    async def _read_page(self, command: BrowseMessages) -> None:
+        self.show(await self._live.engine.request(command))
 
     def _place(self) -> tuple[object, ...] | None:
         """Return the stream's counters: while they stay, so do its messages."""
@@ -127,18 +134,17 @@ class MessagePages(Vertical):
         columns, row = self._live.state.streams.columns, rows[-1]
         return tuple(getattr(columns, name)[row] for name in _COUNTERS)
 
-    def take_state(self) -> None:
-        """Take answers when they come, and read again what has changed."""
-        answer = answer_to(self._live.state, self._ask_id)
-        if answer is not None and self._waiting:
-            self._waiting = False
-            self._answered_s = monotonic()
-            self._failed = answer.body_json is None
-            if answer.body_json is None:
-                self._keep_page(answer.text)
-            else:
-                self._take(_page.decode(answer.body_json))
-        self._keep_up()
+    def show(self, reply: Answered) -> None:
+        """Show the page that is awaited, or why there is none."""
+        if not self._waiting:
+            return
+        self._waiting = False
+        self._answered_s = monotonic()
+        self._failed = reply.body_json is None
+        if reply.body_json is None:
+            self._keep_page(reply.text)
+        else:
+            self._take(_page.decode(reply.body_json))
 
     def _keep_page(self, reason: str) -> None:
         """Say why no other page came; the one there is stays, and is read again."""
@@ -199,15 +205,15 @@ class MessagePages(Vertical):
         # It is why the page was opened, also when it is over or names another message by now.
         return self._found[1] if self._found[0] == asked.from_seq else ""
 
-    def _keep_up(self) -> None:
+    def keep_up(self) -> None:
         """Show how old the page is, and read it again when the stream moved since."""
         now_s, place = monotonic(), self._place()
-        if self._waiting:
-            if now_s - self._asked_s < _ANSWER_WITHIN_S:
-                return
-            # Its answer was lost, as with an engine that was killed: the page is an older one.
-            self._waiting, self._place_asked = False, None
-        if self.page is None or self._live.note.became or self.app.screen is not self._live:
+        if (
+            self._waiting
+            or self.page is None
+            or self._live.note.became
+            or self.app.screen is not self._live
+        ):
             return
         if place == self._place_asked:
             self._see_it_stands()
@@ -215,7 +221,8 @@ class MessagePages(Vertical):
         if place not in (None, self._place_asked) and now_s - self._answered_s >= rest_s:
             sought = self.page.sought_seq
             stays = replace(self.asked, from_seq=sought, newer=True, jump=None, from_time=None)
-            self._ask(self.asked if sought is None else stays, renewing=True)
+            self._await_reply(renewing=True)
+            self._request(self.asked if sought is None else stays)
         if not self._failed:
             self._tell()
 
@@ -246,7 +253,8 @@ class MessagePages(Vertical):
     def action_ask(self) -> None:
         """Read the same page again, of the stream that has the name now."""
         self._live.note.reopen()
-        self._ask(self.asked)
+        self._await_reply()
+        self._request(self.asked)
 
     def action_older(self) -> None:
         """Read the page before."""

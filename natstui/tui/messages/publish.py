@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -19,8 +18,9 @@ from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parsed
 from natstui.model.records.messages import PublishMessage, ReadMessage, RequestReply, StoredMessage
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -45,7 +45,7 @@ _FIELD = {field.path: field for field in PUBLISH_FIELDS}
 
 
 def command_of(
-    number: int, texts: Mapping[str, str], payload_base64: str, confirmed: str | None
+    texts: Mapping[str, str], payload_base64: str, confirmed: str | None
 ) -> PublishMessage | RequestReply:
     """Return the command; raises UsageError with a sentence."""
     try:
@@ -58,9 +58,9 @@ def command_of(
     pairs = values.get("headers")
     headers = tuple((str(k), str(v)) for k, v in pairs.items()) if isinstance(pairs, dict) else ()
     if texts.get("kind") == "request":
-        return RequestReply(number, subject, payload_base64, headers, confirmed=confirmed)
+        return RequestReply(0, subject, payload_base64, headers, confirmed=confirmed)
     return PublishMessage(
-        number,
+        0,
         subject,
         payload_base64,
         headers,
@@ -107,7 +107,6 @@ class PublishScreen(LiveScreen):
         self._typed: set[str] = set()
         """Fields that were typed into and are not sent."""
         self._sending: set[str] = set()
-        self._read_id = self._sent_id = -1
 
     def asset(self) -> Target | None:
         """Return the stream it was opened on."""
@@ -126,8 +125,12 @@ class PublishScreen(LiveScreen):
         self.caption.update(safe(f"Publish  ·  {key_of(self, 'publish.send')} sends it"))
         self.set_focus(self.query(FieldRow).first().editor)
         if self.seq is not None:
-            self._read_id = next_command_id()
-            self.app.post_message(Asked(ReadMessage(self._read_id, self.stream, self.seq)))
+            run_task(self, self._read, self.seq)
+
+    async def _read(self, seq: int) -> None:
+        reply = await self.engine.request(ReadMessage(0, self.stream, seq))
+        if reply.body_json is not None:
+            self._take_over(_decoder.decode(reply.body_json))
 
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
@@ -141,26 +144,6 @@ class PublishScreen(LiveScreen):
     def _explain(self, message: FieldRow.Focused) -> None:
         help_text = next(field.help for field in PUBLISH_FIELDS if field.path == message.path)
         self.query_one("#hint", Static).update(safe(help_text))
-
-    def refresh_state(self) -> None:
-        """Take answers when they come."""
-        read = answer_to(self.state, self._read_id)
-        if read is not None and read.body_json is not None:
-            self._read_id = -1
-            self._take_over(_decoder.decode(read.body_json))
-        sent = answer_to(self.state, self._sent_id)
-        if sent is not None:
-            self._sent_id = -1
-            look = "ok" if sent.status == "done" else "error"
-            if sent.status == "done":
-                self._typed -= self._sending
-            self.answer.update(safe(sent.text, look))
-            if sent.status == "refused" and sent.body_json:
-                word = str(json.loads(sent.body_json)["type"])
-                self.app.push_screen(Prompt(sent.text, word=word), self._confirmed)
-            elif self.texts.get("kind") == "request" and sent.body_json:
-                text, _, _ = message_text(_decoder.decode(sent.body_json), "auto")
-                self.answer.update(safe_lines(text))
 
     def _take_over(self, message: StoredMessage) -> None:
         """Fill what nobody typed into meanwhile; a payload left alone goes byte by byte."""
@@ -185,31 +168,33 @@ class PublishScreen(LiveScreen):
 
     def action_send(self) -> None:
         """Send it; in production the subject has to be typed once more."""
-        started = self.state.started
+        run_task(self, self._send, replaces="send")
+
+    async def _send(self) -> None:
+        started, typed = self.state.started, None
         if started is not None and started.production:
             subject = self.texts.get("subject", "")
-            self.app.push_screen(
-                Prompt(f"This is production. Type {subject}", word=subject), self._confirmed
-            )
-        else:
-            self._send(None)
-
-    def _confirmed(self, typed: str | None) -> None:
-        if typed is not None:
-            self._send(typed)
-
-    def _send(self, confirmed: str | None) -> None:
+            prompt = Prompt(f"This is production. Type {subject}", word=subject)
+            typed = await self.app.push_screen_wait(prompt)
+            if typed is None:
+                return
         payload = self._original
         if payload is None:
             payload = self.texts.get("payload", "").encode()
-        number = next_command_id()
         try:
-            encoded = base64.b64encode(payload).decode()
-            command = command_of(number, self.texts, encoded, confirmed)
+            command = command_of(self.texts, base64.b64encode(payload).decode(), typed)
         except UsageError as error:
             self.answer.update(safe(str(error), "error"))
             return
-        self._sent_id = number
         self._sending = set(self._typed)
         self.answer.update(safe("sending …"))
-        self.app.post_message(Asked(command))
+        reply = await request_confirmed(self, command)
+        if reply is None:
+            self.answer.update(safe("not confirmed: nothing is sent", "warn"))
+            return
+        if reply.status == "done":
+            self._typed -= self._sending
+        self.answer.update(safe(reply.text, "ok" if reply.status == "done" else "error"))
+        if isinstance(command, RequestReply) and reply.status == "done" and reply.body_json:
+            text, _, _ = message_text(_decoder.decode(reply.body_json), "auto")
+            self.answer.update(safe_lines(text))

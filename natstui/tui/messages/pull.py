@@ -13,10 +13,16 @@ from textual.widgets import Static
 from natstui.decoding import decoder_of
 from natstui.model.assets.meaning.understood import understood_duration
 from natstui.model.live.state import State
-from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
+from natstui.model.records.messages import (
+    Answer,
+    Answered,
+    AnswerMessage,
+    PulledMessage,
+    PullNext,
+)
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.raw.view import RawView
@@ -74,7 +80,6 @@ class PullScreen(LiveScreen):
         super().__init__()
         self.stream, self.consumer = stream, consumer
         self.pulled: PulledMessage | None = None
-        self._pull_id = self._answer_id = -1
         self._confirmed: str | None = None
 
     def asset(self) -> Target | None:
@@ -97,18 +102,8 @@ class PullScreen(LiveScreen):
         self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", look))
 
     def refresh_state(self) -> None:
-        """Show the counters, and take answers when they come."""
+        """Show the counters."""
         self.counters.update(safe(counters_text(self.state, self.stream, self.consumer)))
-        if answer := answer_to(self.state, self._pull_id):
-            self._pull_id = -1
-            if answer.body_json is None:
-                self._say(answer.text, "warn")
-            else:
-                self.pulled = _decoder.decode(answer.body_json)
-                self._draw(self.pulled)
-        if answer := answer_to(self.state, self._answer_id):
-            self._answer_id = -1
-            self._say(answer.text, "ok" if answer.status == "done" else "error")
 
     def _draw(self, pulled: PulledMessage) -> None:
         text, look, caption = message_text(pulled.message, "auto")
@@ -122,56 +117,66 @@ class PullScreen(LiveScreen):
 
     def action_next(self) -> None:
         """Take the next message."""
+        run_task(self, self._pull, replaces="pull")
+
+    async def _pull(self) -> None:
         started = self.state.started
         if started is not None and started.production and self._confirmed is None:
             question = f"This is production. Type {self.consumer} to pull from it"
-            self.app.push_screen(Prompt(question, word=self.consumer), self._allow)
-        else:
-            self._pull()
-
-    def _allow(self, typed: str | None) -> None:
-        if typed is not None:
+            typed = await self.app.push_screen_wait(Prompt(question, word=self.consumer))
+            if typed is None:
+                return
             self._confirmed = typed
-            self._pull()
-
-    def _pull(self) -> None:
-        self._pull_id = next_command_id()
-        asked = PullNext(self._pull_id, self.stream, self.consumer, confirmed=self._confirmed)
         self._say("pulling …")
-        self.app.post_message(Asked(asked))
+        command = PullNext(0, self.stream, self.consumer, confirmed=self._confirmed)
+        reply = await self.engine.request(command)
+        if reply.body_json is None:
+            self._say(reply.text, "warn")
+        else:
+            self.pulled = _decoder.decode(reply.body_json)
+            self._draw(self.pulled)
 
     def action_answer(self, how: Answer) -> None:
         """Answer the message."""
-        if (command := self._answer(next_command_id(), how)) is not None:
-            self.app.post_message(Asked(command))
+        if (command := self._answer(how)) is not None:
+            run_task(self, self._send_answer, command)
+
+    async def _send_answer(self, command: AnswerMessage) -> None:
+        self._show_reply(await self.engine.request(command))
+
+    def _show_reply(self, reply: Answered) -> None:
+        self._say(reply.text, "ok" if reply.status == "done" else "error")
 
     def _answer(
-        self, number: int, how: Answer, delay_s: float | None = None, reason: str | None = None
+        self, how: Answer, delay_s: float | None = None, reason: str | None = None
     ) -> AnswerMessage | None:
         """Return the command that answers the message, if there is one."""
         if self.pulled is None:
             self._say("there is no message to answer: enter takes one", "warn")
             return None
-        self._answer_id = number
         reply = self.pulled.reply
-        return AnswerMessage(number, self.consumer, reply, how, delay_s, reason, self._confirmed)
+        return AnswerMessage(0, self.consumer, reply, how, delay_s, reason, self._confirmed)
 
     def action_delay(self) -> None:
         """Give it back, to be delivered again later."""
 
-        def later(number: int, text: str) -> AnswerMessage | None:
-            return self._answer(number, "nak", parsed_delay_s(text))
+        def later(text: str) -> AnswerMessage | None:
+            return self._answer("nak", parsed_delay_s(text))
 
         words = "Deliver it again after, as 5s or 1m30s"
-        ask(self, Question(words, later, refusal=_delay_refusal, meaning=understood_duration))
+        question = Question(
+            words, later, refusal=_delay_refusal, meaning=understood_duration,
+            show=self._show_reply,
+        )  # fmt: skip
+        ask(self, question)
 
     def action_term(self) -> None:
         """Terminate it, with a reason."""
 
-        def end(number: int, reason: str) -> AnswerMessage | None:
-            return self._answer(number, "term", reason=reason or None)
+        def end(reason: str) -> AnswerMessage | None:
+            return self._answer("term", reason=reason or None)
 
-        ask(self, Question("Why is it never delivered again?", end))
+        ask(self, Question("Why is it never delivered again?", end, show=self._show_reply))
 
 
 def _delay_refusal(text: str) -> str:

@@ -22,10 +22,11 @@ from natstui.tui.frame.action_keys import (
     PULL_NEXT,
     Target,
 )
-from natstui.tui.frame.action_runner import with_consumer
+from natstui.tui.frame.action_runner import choose_consumer, open_pull
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
-from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.pages import MessagePages
@@ -60,64 +61,57 @@ class MessageJumps(Vertical):
         super().__init__()
         self.stream, self.consumer = stream, consumer
         self._live, self._first_seq = live, first_seq
-        self._subjects_id = -1
 
     def compose(self) -> Iterable[Widget]:
         """The pages."""
         yield MessagePages(self.stream, self._live, self._first_seq, self.consumer)
 
-    def take_state(self) -> None:
-        """Take the answer when it comes."""
-        if answer := answer_to(self._live.state, self._subjects_id):
-            self._subjects_id = -1
-            if answer.body_json is None:
-                self.notify(answer.text, severity="error", markup=False)
-            else:
-                self._pick_subject(_counts.decode(answer.body_json))
-
     def action_sequence(self) -> None:
         """Go to a sequence."""
 
-        def go(number: int, text: str) -> BrowseMessages:
-            return self.pages.reading(number, from_seq=int(text), newer=True)
+        def go(text: str) -> BrowseMessages:
+            return self.pages.reading(from_seq=int(text), newer=True)
 
         def refusal(text: str) -> str:
             return "" if text.strip().isdecimal() else f"{text!r} is not a sequence"
 
-        ask(self._live, Question("From which sequence on?", go, refusal=refusal))
+        words = "From which sequence on?"
+        ask(self._live, Question(words, go, refusal=refusal, show=self.pages.show))
 
     def action_time(self) -> None:
         """Go to a time."""
 
-        def go(number: int, text: str) -> BrowseMessages:
-            return self.pages.reading(number, from_time=text.strip())
+        def go(text: str) -> BrowseMessages:
+            return self.pages.reading(from_time=text.strip())
 
         words = "From which time on? As 2026-01-31T12:00:00Z or 10m ago"
-        ask(self._live, Question(words, go, meaning=understood_moment))
+        ask(self._live, Question(words, go, meaning=understood_moment, show=self.pages.show))
 
     def action_subject(self) -> None:
         """Show only messages of a subject or filter."""
 
-        def go(number: int, text: str) -> BrowseMessages:
-            return self.pages.reading(number, filter_subject=text.strip() or None)
+        def go(text: str) -> BrowseMessages:
+            return self.pages.reading(filter_subject=text.strip() or None)
 
         text = self.pages.asked.filter_subject or ""
-        ask(self._live, Question("Only which subjects? Empty is all", go, text=text))
+        words = "Only which subjects? Empty is all"
+        ask(self._live, Question(words, go, text=text, show=self.pages.show))
 
     def action_subjects(self) -> None:
         """Count the subjects, and pick one."""
-        self._subjects_id = next_command_id()
-        self.app.post_message(Asked(CountSubjects(self._subjects_id, self.stream)))
+        run_task(self._live, self._pick_subject)
 
-    def _pick_subject(self, counted: dict[str, int]) -> None:
+    async def _pick_subject(self) -> None:
+        reply = await self._live.engine.request(CountSubjects(0, self.stream))
+        if reply.body_json is None:
+            self.notify(reply.text, severity="error", markup=False)
+            return
+        counted = _counts.decode(reply.body_json)
         most = sorted(counted.items(), key=lambda pair: -pair[1])[:1000]
         words = [(subject, f"{count:,}") for subject, count in most]
-
-        def pick(subject: str | None) -> None:
-            if subject is not None:
-                self.pages.read(filter_subject=subject)
-
-        self.app.push_screen(Pick(f"{len(counted):,} subjects", words), pick)
+        subject = await self.app.push_screen_wait(Pick(f"{len(counted):,} subjects", words))
+        if subject is not None:
+            self.pages.read(filter_subject=subject)
 
     def action_last(self) -> None:
         """Show the last message of each subject, or all again."""
@@ -125,20 +119,20 @@ class MessageJumps(Vertical):
 
     def action_jump(self) -> None:
         """Go to a place of a consumer."""
-        with_consumer(self._live, self.stream, self.consumer, self._jump)
+        run_task(self._live, self._jump)
 
-    def _jump(self, consumer: str) -> None:
-        words = [
+    async def _jump(self) -> None:
+        consumer = await choose_consumer(self._live, self.stream, self.consumer)
+        if not consumer:
+            return
+        options = [
             ("first_unacked", "the first message it has not acknowledged"),
-            ("ack_floor", "the last message all before which is settled"),
+            ("ack_floor", "the last message all before which is acked"),
             ("next_to_deliver", "the next message it will deliver"),
         ]
-
-        def go(jump: str | None) -> None:
-            if jump is not None:
-                self.pages.read(consumer=consumer, jump=jump)
-
-        self.app.push_screen(Pick(f"Where {consumer} is", words), go)
+        jump = await self.app.push_screen_wait(Pick(f"Where {consumer} is", options))
+        if jump is not None:
+            self.pages.read(consumer=consumer, jump=jump)
 
     def action_find(self) -> None:
         """Go to the next message on this page that holds a text."""
@@ -200,9 +194,8 @@ class MessagesScreen(LiveScreen):
         self.set_focus(self.pages.list)
 
     def refresh_state(self) -> None:
-        """Hand the newer state to the parts."""
-        self.pages.take_state()
-        self.jumps.take_state()
+        """Read the page again when the stream has moved."""
+        self.pages.keep_up()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what writes when it is read-only, and what the user may not do."""
@@ -228,11 +221,7 @@ class MessagesScreen(LiveScreen):
 
     def action_pull(self) -> None:
         """Take the next message of a consumer."""
-
-        def go(consumer: str) -> None:
-            self.app.post_message(Manage("pull", (Target(self.stream, consumer),)))
-
-        with_consumer(self, self.stream, self.consumer, go, pulled=True)
+        run_task(self, open_pull, self, self.stream, self.consumer)
 
     def action_delete(self) -> None:
         """Delete the message under the cursor, after its stream's name was typed."""

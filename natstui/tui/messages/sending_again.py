@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.assets.subjects import is_subject
 from natstui.model.records.copies import AgainCounted, CountAgain, GivenUpFound, SendAgain
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, Asked, answer_to, next_command_id
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
@@ -20,89 +18,48 @@ _decoder = decoder_of(AgainCounted)
 _TOLD_SUBJECTS = 5
 
 
-class SendingAgain:
-    """Asks step by step for a screen, which hands it each newer state."""
-
-    def __init__(self, screen: LiveScreen, stream: str) -> None:
-        self._screen, self._stream = screen, stream
-        self._counting: CountAgain | None = None
-        self._is_known = True
-
-    def choose(self, choices: Mapping[str, tuple[int, ...]], found: GivenUpFound) -> None:
-        """Ask which messages, from words and their sequences; then go on asking."""
-        self._is_known = found.is_known
-
-        def chosen(word: str | None) -> None:
-            if word is not None:
-                self._ask_subject(choices[word], found.created_at_us)
-
-        words = [(word, _span(seqs)) for word, seqs in choices.items()]
-        self._screen.app.push_screen(Pick("Send which of them again?", words), chosen)
-
-    def _ask_subject(self, seqs: tuple[int, ...], created_at_us: int) -> None:
-        def refusal(text: str) -> str:
-            text = text.strip()
-            fits = not text or (is_subject(text) and "*" not in text and ">" not in text)
-            return "" if fits else f"{text!r} is no subject to publish to"
-
-        def go(text: str | None) -> None:
-            if text is None:
-                return
-            number, subject = next_command_id(), text.strip() or None
-            self._counting = CountAgain(number, self._stream, seqs, created_at_us, subject)
-            self._screen.app.post_message(Asked(self._counting))
-
-        question = (
-            "To which subject? Empty: each to its own, where every consumer of it gets it again"
-        )
-        self._screen.app.push_screen(Prompt(question, refusal=refusal), go)
-
-    def take_state(self) -> None:
-        """Ask whether to do it once it was counted what that would do."""
-        asked = self._counting
-        if asked is None or (answer := answer_to(self._screen.state, asked.command_id)) is None:
+async def send_again(
+    screen: LiveScreen, stream: str, choices: Mapping[str, tuple[int, ...]], found: GivenUpFound
+) -> None:
+    """Ask which messages, from labels and their sequences, and where to; then send them."""
+    app, engine = screen.app, screen.engine
+    labels = [(label, _span(seqs)) for label, seqs in choices.items()]
+    label = await app.push_screen_wait(Pick("Send which of them again?", labels))
+    if label is None:
+        return
+    question = "To which subject? Empty: each to its own, where every consumer of it gets it again"
+    subject = await app.push_screen_wait(Prompt(question, refusal=_subject_refusal))
+    if subject is None:
+        return
+    count = CountAgain(0, stream, choices[label], found.created_at_us, subject.strip() or None)
+    reply = await engine.request(count)
+    if reply.body_json is None:
+        app.notify(safe_copy(reply.text), severity="error", timeout=15)
+        return
+    counts = _decoder.decode(reply.body_json)
+    if not counts.messages_count:
+        app.notify("none of them is stored any more", severity="warning")
+        return
+    options = [("send", "store them again"), ("leave", "nothing is sent")]
+    effects = preview_lines(counts, is_known=found.is_known)
+    pick = Pick(question_text(count, counts), options, effects)
+    if await app.push_screen_wait(pick) != "send":
+        return
+    started, typed = screen.state.started, None
+    if started is not None and started.production:
+        question = f"This is production. Type {stream} to send its messages again"
+        typed = await app.push_screen_wait(Prompt(question, word=stream))
+        if typed is None:
             return
-        self._counting = None
-        if answer.body_json is None:
-            self._screen.app.notify(safe_copy(answer.text), severity="error", timeout=15)
-            return
-        counted_ = _decoder.decode(answer.body_json)
-        if not counted_.messages_count:
-            self._screen.app.notify("none of them is stored any more", severity="warning")
-            return
-        self._ask(asked, counted_)
+    command = SendAgain(0, stream, count.sequences, count.created_at_us, count.to_subject, typed)
+    engine.start(command, "Sent again")
 
-    def _ask(self, asked: CountAgain, counted_: AgainCounted) -> None:
-        started = self._screen.state.started
-        command = SendAgain(
-            0, asked.stream, asked.sequences, asked.created_at_us, asked.to_subject,
-            asked.stream if started is not None and started.production else None,
-        )  # fmt: skip
 
-        def answered(word: str | None) -> None:
-            if word != "send":
-                return
-            if command.confirmed is None:
-                self._send(command)
-            else:
-                self._confirm(lambda: self._send(command))
-
-        words = [("send", "store them again"), ("leave", "nothing is sent")]
-        told = preview_lines(counted_, is_known=self._is_known)
-        self._screen.app.push_screen(Pick(question_text(asked, counted_), words, told), answered)
-
-    def _confirm(self, then: Callable[[], None]) -> None:
-        def typed(text: str | None) -> None:
-            if text is not None:
-                then()
-
-        question = f"This is production. Type {self._stream} to send its messages again"
-        self._screen.app.push_screen(Prompt(question, word=self._stream), typed)
-
-    def _send(self, command: SendAgain) -> None:
-        self._screen.app.post_message(
-            Announced(replace(command, command_id=next_command_id()), "Sent again")
-        )
+def _subject_refusal(text: str) -> str:
+    """Return why a text is no subject to publish to; empty: it is one, or nothing."""
+    text = text.strip()
+    fits = not text or (is_subject(text) and "*" not in text and ">" not in text)
+    return "" if fits else f"{text!r} is no subject to publish to"
 
 
 def question_text(asked: CountAgain, counted_: AgainCounted) -> str:

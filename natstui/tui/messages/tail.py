@@ -12,10 +12,10 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from natstui.model.records.messages import StartTail, StopTail, StoredMessage, Tailed
+from natstui.model.records.messages import Answered, StartTail, StopTail, StoredMessage, Tailed
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
@@ -46,7 +46,6 @@ class TailScreen(LiveScreen):
         super().__init__()
         self.stream = stream
         self.subjects = subjects
-        self.number = next_command_id()
         self.kept: deque[StoredMessage] = deque(maxlen=_KEPT_MSGS)
         self.held = False
         self.wanted = ""
@@ -67,28 +66,31 @@ class TailScreen(LiveScreen):
         """Begin to follow."""
         self.list.focus()
         self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
-        self.app.post_message(Asked(StartTail(self.number, self.subjects)))
+        run_task(self, self._follow)
 
     def on_unmount(self) -> None:
         """Follow no longer."""
-        self.app.post_message(Asked(StopTail(next_command_id())))
+        self.engine.send(StopTail(0))
 
-    def refresh_state(self) -> None:
-        """Take what arrived since."""
-        tailed, answer = self.state.tailed, answer_to(self.state, self.number)
-        if tailed is not None and tailed.command_id != self.number:
-            tailed = None
-        arrived_msgs = 0 if tailed is None else tailed.arrived_msgs
-        if answer is not None and answer.status != "done" and not arrived_msgs:
-            self.caption.update(safe(answer.text, "error"))
-            return
-        if tailed is None or tailed is self._last:
-            return
+    async def _follow(self) -> None:
+        refusal, arrived_msgs = "", 0
+        async for record in self.engine.request(StartTail(0, self.subjects)):
+            if isinstance(record, Tailed):
+                arrived_msgs = record.arrived_msgs
+            elif isinstance(record, Answered) and record.status != "done":
+                refusal = record.text
+            if refusal and not arrived_msgs:
+                self.caption.update(safe(refusal, "error"))
+            elif isinstance(record, Tailed):
+                self._show(record)
+
+    def _show(self, tailed: Tailed) -> None:
+        """Add what arrived since."""
         before, self._last = self._last, tailed
         if before is not None and tailed.at_us > before.at_us:
             arrived = tailed.arrived_msgs - before.arrived_msgs
             self._rate_per_s = arrived / ((tailed.at_us - before.at_us) / 1e6)
-            # What came between two drawings of the screen is counted as missed too.
+            # What came between two records is counted as missed too.
             reported = len(tailed.messages) + tailed.dropped_msgs - before.dropped_msgs
             self._missed_msgs += max(0, arrived - reported)
         if not self.held:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.server import Meta, Servers
@@ -10,7 +10,7 @@ from natstui.model.servers.words import removable, removal_question
 from natstui.tui.frame.action_keys import REMOVE_SERVER
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, next_command_id
+from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -32,7 +32,7 @@ class Removing(ScreenPart):
 
     def action_remove(self) -> None:
         """Let one of those that are gone be picked, ask for its name, and remove it."""
-        seen, system = self._seen(), self._screen.where.system
+        seen = self._seen()
         answering = {one.name for one in seen.rows} if seen is not None else set()
         gone = {
             name: meta
@@ -43,18 +43,15 @@ class Removing(ScreenPart):
             text = "no member of a meta group is gone: only such a one can be removed"
             self._screen.notify(text, severity="warning", timeout=6)
             return
-        words = [(name, f"of {meta.cluster}; not heard of") for name, meta in gone.items()]
-        self._screen.app.push_screen(
-            Pick("Which server is gone for good?", words),
-            lambda name: self._ask(gone[name], name, system) if name else None,
-        )
+        run_task(self._screen, self._remove, self._screen.engine, gone)
 
-    def _ask(self, meta: Meta, name: str, system: str | None) -> None:
-        def typed(word: str | None) -> None:
-            if word is not None:
-                message = Announced(RemoveServer(next_command_id(), name, word), f"remove {name}")
-                message.system = system
-                self._screen.app.post_message(message)
-
-        question = f"{removal_question(meta, name)}. Type {name} to do it"
-        self._screen.app.push_screen(Prompt(question, word=name), typed)
+    async def _remove(self, engine: SystemEngine, gone: Mapping[str, Meta]) -> None:
+        app = self._screen.app
+        options = [(name, f"of {meta.cluster}; not heard of") for name, meta in gone.items()]
+        name = await app.push_screen_wait(Pick("Which server is gone for good?", options))
+        if not name:
+            return
+        question = f"{removal_question(gone[name], name)}. Type {name} to do it"
+        typed = await app.push_screen_wait(Prompt(question, word=name))
+        if typed is not None:
+            engine.start(RemoveServer(0, name, typed), f"remove {name}")

@@ -51,7 +51,9 @@ class ServerScreen(TableScreen):
         super().__init__()
         self._forget()
         self.removing = Removing(self, lambda: self._seen)
-        self._renewing = Renewing(self, ReadServers, _RENEWED_AFTER_S, self._forget)
+        self._renewing = Renewing(
+            self, lambda: ReadServers(0), _RENEWED_AFTER_S, self._keep, self._forget
+        )
 
     def _forget(self) -> None:
         """Know nothing of what was shown."""
@@ -76,11 +78,8 @@ class ServerScreen(TableScreen):
         self._renewing.begin()
 
     def refresh_state(self) -> None:
-        """Take the answer when it has come, and show the newer state."""
-        if (answer := self._renewing.answer()) is not None:
-            self._take(answer)
-        elif self._seen is None:
-            self._renewing.keep_up()
+        """Show the newer state, and read the servers again when that is due."""
+        self._renewing.keep_up()
         super().refresh_state()
         rows = 1 if self._shown is None else len(self._shown.rows)
         self.table.styles.height = 1 + max(1, min(rows, _MOST_ROWS))
@@ -93,12 +92,12 @@ class ServerScreen(TableScreen):
         """What is known of the server behind what is shown; a recording has none."""
         return None if self.state.replay is not None else self._seen
 
-    def _take(self, answer: Answered) -> None:
-        """Show newer rows; what cannot be read leaves those that are known, and says why."""
-        if answer.status != "done" or answer.body_json is None:
-            self._problem = clean_line(answer.text)
+    def _keep(self, reply: Answered) -> None:
+        """Keep newer rows; what cannot be read leaves those that are known, with the reason."""
+        if reply.status != "done" or reply.body_json is None:
+            self._problem = clean_line(reply.text)
             return
-        before, self._seen = self._seen, _decoder.decode(answer.body_json)
+        before, self._seen = self._seen, _decoder.decode(reply.body_json)
         self._problem = ""
         self._rates = {} if before is None else rates_between(before, self._seen)
         # Not with every poll: it looks at each replica of each row.

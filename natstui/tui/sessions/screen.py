@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.model.live.state import State
+from natstui.model.records.messages import Answered
 from natstui.model.records.recording import (
     ChangeSession,
     ListSessions,
@@ -21,14 +21,8 @@ from natstui.model.records.recording import (
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen, Question, ask
-from natstui.tui.frame.messages import (
-    Announced,
-    Asked,
-    Replay,
-    Typed,
-    answer_to,
-    next_command_id,
-)
+from natstui.tui.frame.messages import Replay, Typed
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
@@ -85,55 +79,57 @@ class RecordingChanges(ScreenPart):
         Binding("ctrl+d", "part('changing', 'delete')", "Delete", id="sessions.delete"),
     ]
 
-    def __init__(self, screen: LiveScreen, chosen: Callable[[], SessionSummary | None]) -> None:
-        """`chosen` returns the recording under the cursor, or says that there is none."""
-        self._screen, self._chosen = screen, chosen
-        self._asked_id = -1
+    def __init__(
+        self,
+        screen: LiveScreen,
+        chosen: Callable[[], SessionSummary | None],
+        changed: Callable[[], None],
+    ) -> None:
+        """`chosen` returns the recording under the cursor, or shows that there is none.
 
-    def has_answer(self, state: State) -> bool:
-        """Tell, once, that the answer to a change has come: the list may be another."""
-        if not answer_to(state, self._asked_id):
-            return False
-        self._asked_id = -1
-        return True
+        `changed` is called when the list may be another.
+        """
+        self._screen, self._chosen, self._changed = screen, chosen, changed
 
     def action_change(self, action: SessionAction) -> None:
         """Ask for the text, then do it."""
         if it := self._chosen():
-            question, text = asked_text(action, it)
-            command = partial(self._command, action, it)
-            ask(self._screen, Question(question, command, title=_TITLE, text=text))
+            self._ask_change(action, it)
+
+    def _ask_change(self, action: SessionAction, it: SessionSummary) -> None:
+        def show(_reply: Answered) -> None:
+            self._changed()
+
+        question, text = asked_text(action, it)
+        command = partial(_change_of, action, it)
+        ask(self._screen, Question(question, command, _TITLE, text=text, show=show))
 
     def action_pack(self) -> None:
         """Make one file of a recording, to send to somebody."""
         if it := self._chosen():
+            run_task(self._screen, self._pack, it)
 
-            def do(word: str | None) -> None:
-                if word is not None:
-                    self.action_change("pack redacted" if word == "redacted" else "pack")
-
-            self._screen.app.push_screen(Pick(f"Pack {title(it)}", list(PACKS.items())), do)
+    async def _pack(self, it: SessionSummary) -> None:
+        pick = Pick(f"Pack {title(it)}", list(PACKS.items()))
+        word = await self._screen.app.push_screen_wait(pick)
+        if word is not None:
+            self._ask_change("pack redacted" if word == "redacted" else "pack", it)
 
     def action_delete(self) -> None:
         """Delete a recording, once its name is typed."""
         if it := self._chosen():
-            prompt = Prompt(delete_text(it), word=word_to_type(it))
+            run_task(self._screen, self._delete, it)
 
-            def delete(word: str | None) -> None:
-                if word is not None and (
-                    command := self._command("delete", it, next_command_id(), word)
-                ):
-                    self._screen.app.post_message(Announced(command, _TITLE))
+    async def _delete(self, it: SessionSummary) -> None:
+        prompt = Prompt(delete_text(it), word=word_to_type(it))
+        typed = await self._screen.app.push_screen_wait(prompt)
+        if typed is not None and (command := _change_of("delete", it, typed)):
+            await self._screen.engine.announce(command, _TITLE)
+            self._changed()
 
-            self._screen.app.push_screen(prompt, delete)
 
-    def _command(
-        self, action: SessionAction, it: SessionSummary, number: int, text: str
-    ) -> ChangeSession | None:
-        if not text.strip():
-            return None
-        self._asked_id = number
-        return ChangeSession(number, action, it.folder, text)
+def _change_of(action: SessionAction, it: SessionSummary, text: str) -> ChangeSession | None:
+    return ChangeSession(0, action, it.folder, text) if text.strip() else None
 
 
 class SessionsScreen(TableScreen):
@@ -152,25 +148,23 @@ class SessionsScreen(TableScreen):
         super().__init__()
         self._found: tuple[SessionSummary, ...] | None = None
         """None until the first list came."""
-        self._asked_id = -1
-        self.changing = RecordingChanges(self, self._chosen)
+        self.changing = RecordingChanges(self, self._chosen, self.action_ask)
 
     def on_mount(self) -> None:
         """Ask for the list."""
         self.action_ask()
 
     def action_ask(self) -> None:
-        """Look what there is now."""
-        self._asked_id = next_command_id()
-        self.app.post_message(Asked(ListSessions(self._asked_id)))
+        """Read what there is now."""
+        run_task(self, self._list, replaces="list")
+
+    async def _list(self) -> None:
+        reply = await self.engine.request(ListSessions(0))
+        self._found = _decoder.decode(reply.body_json or "[]")
+        self.refresh_state()
 
     def view(self) -> SessionView:
         """Return the recordings, as far as they are known."""
-        if answer := answer_to(self.state, self._asked_id):
-            self._asked_id = -1
-            self._found = _decoder.decode(answer.body_json or "[]")
-        if self.changing.has_answer(self.state):
-            self.action_ask()
         return SessionView(self._found or ())
 
     def empty_text(self, total: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import getters, on
@@ -25,9 +24,9 @@ from natstui.model.assets.buckets import (
 from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import exact_duration, parsed
 from natstui.model.records.managing import Change
-from natstui.model.records.messages import Answered
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, Open, answer_to, next_command_id
+from natstui.tui.frame.messages import Open
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -121,7 +120,7 @@ class BucketForm(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self.texts = dict(_START)
-        self._sent: Change | None = None
+        self._is_sending = False
         self._is_done = False
 
     def body(self) -> Iterable[Widget]:
@@ -173,37 +172,25 @@ class BucketForm(LiveScreen):
         except ValueError as error:
             self.means.update(safe(str(error), "error"))
             return
-        name, body = str(config["name"]), json.dumps(config)
-        started = self.state.started
-        if started is None or not started.production:
-            self._send(Change(0, "create_stream", name, None, body))
-            return
+        if not self._is_sending:
+            run_task(self, self._send, str(config["name"]), json.dumps(config))
 
-        def typed(text: str | None) -> None:
-            if text is not None:
-                self._send(Change(0, "create_stream", name, None, body, confirmed=text))
-
-        question = f"This is production: this makes stream {name}. Type {name} to do it"
-        self.app.push_screen(Prompt(question, word=name), typed)
-
-    def _send(self, change: Change) -> None:
-        if self._sent is None:
-            self._sent = replace(change, command_id=next_command_id())
-            self.means.update(safe("sending …"))
-            self.app.post_message(Asked(self._sent))
-
-    def refresh_state(self) -> None:
-        """Take the answer when it comes."""
-        sent = self._sent
-        if sent is not None and (answer := answer_to(self.state, sent.command_id)) is not None:
-            self._sent = None
-            self._end(sent.stream, answer)
-
-    def _end(self, stream: str, answer: Answered) -> None:
-        if answer.status != "done":
-            self._tell(clean_line(answer.text))
+    async def _send(self, name: str, body: str) -> None:
+        started, typed = self.state.started, None
+        if started is not None and started.production:
+            question = f"This is production: this makes stream {name}. Type {name} to do it"
+            typed = await self.app.push_screen_wait(Prompt(question, word=name))
+            if typed is None:
+                return
+        self._is_sending = True
+        self.means.update(safe("sending …"))
+        change = Change(0, "create_stream", name, None, body, confirmed=typed)
+        reply = await self.engine.request(change)
+        self._is_sending = False
+        if reply.status != "done":
+            self._tell(clean_line(reply.text))
             return
         self._is_done = True
-        self.app.notify(safe_copy(answer.text))
+        self.app.notify(safe_copy(reply.text))
         self.leave()
-        self.app.post_message(Open("bucket", stream))
+        self.app.post_message(Open("bucket", name))

@@ -11,10 +11,11 @@ from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
+from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command
 from natstui.model.records.stores import (
+    FileMoved,
     GetFile,
     LinkObject,
     LocalFile,
@@ -26,7 +27,7 @@ from natstui.model.records.stores import (
 from natstui.tui.frame.action_keys import LINK_OBJECT, PUT_OBJECT, SEAL_STORE
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Announced, Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.pick import Pick
@@ -64,10 +65,10 @@ class Files(ScreenPart):
 
     def __init__(self, screen: LiveScreen, store: Store) -> None:
         self._screen, self._store = screen, store
-        self._looking: tuple[int, Callable[[LocalFile], None]] = (-1, lambda _: None)
-        self._moving: tuple[int, str] = (-1, "")
-        """What is put or got now, and its words."""
-        self._sent_id = -1
+        self._moving: PendingRequest | None = None
+        """What is put or got now."""
+        self.progress_text = ""
+        """How far the file is; empty while there is none."""
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Grey what may not be done; in a recording there is nothing to ask."""
@@ -76,190 +77,158 @@ class Files(ScreenPart):
         spec = _WRITES.get(action)
         return None if spec and not allowed(self._screen.state, spec.name) else True
 
-    @property
-    def progress_text(self) -> str:
-        """How far the file is; empty while there is none."""
-        number, words = self._moving
-        if number < 0:
-            return ""
-        moved = self._screen.state.moved
-        if moved is None or moved.command_id != number:
-            return f"{words} …"
-        of = f"{bytes_text(moved.moved_bytes)} of {bytes_text(moved.whole_bytes)}"
-        return f"{words}: {of}, {key_of(self._screen, 'object.stop')} stops it"
-
-    def take_state(self) -> None:
-        """Take answers when they come."""
-        number, then = self._looking
-        if (answer := answer_to(self._screen.state, number)) is not None:
-            self._looking = (-1, lambda _: None)
-            self._looked(answer, then)
-        if answer_to(self._screen.state, self._moving[0]) is not None:
-            self._moving = (-1, "")
-            self._store.changed()
-        if answer_to(self._screen.state, self._sent_id) is not None:
-            self._sent_id = -1
-            self._store.changed()
-
-    def _looked(self, answer: Answered, then: Callable[[LocalFile], None]) -> None:
-        if answer.body_json is None:
-            self._say(answer.text)
-        else:
-            then(_local.decode(answer.body_json))
-
-    def _say(self, text: str) -> None:
+    def _show_error(self, text: str) -> None:
         self._screen.app.notify(safe_copy(text), severity="error")
 
-    def _look(self, file: str, name: str, then: Callable[[LocalFile], None]) -> None:
-        number = next_command_id()
-        self._looking = (number, then)
-        self._screen.app.post_message(Asked(LookAtFile(number, file, name)))
+    async def _type(self, question: str, text: str = "") -> str:
+        """Return what is typed; empty when it is nothing."""
+        typed = await self._screen.app.push_screen_wait(Prompt(clean_line(question), text))
+        return (typed or "").strip()
 
-    def _type(self, question: str, text: str, then: Callable[[str], None]) -> None:
-        def answered(typed: str | None) -> None:
-            if typed and typed.strip():
-                then(typed.strip())
+    async def _inspect(self, file: str, name: str = "") -> LocalFile | None:
+        """Return what is known of a file on the disk of the engine; None: that was shown."""
+        reply = await self._screen.engine.request(LookAtFile(0, file, name))
+        if reply.body_json is None:
+            self._show_error(reply.text)
+            return None
+        return _local.decode(reply.body_json)
 
-        self._screen.app.push_screen(Prompt(question, text), answered)
+    async def _confirm(self, name: str, why: str) -> str | None:
+        """Return the name once it is typed, empty where that is not needed; None: cancelled.
 
-    def _pick(self, question: str, does: str, then: Callable[[], None]) -> None:
-        def answered(word: str | None) -> None:
-            if word == "do it":
-                then()
-
-        words = (("do it", does), ("leave it", "nothing is changed"))
-        self._screen.app.push_screen(Pick(clean_line(question), words), answered)
-
-    def _confirmed(self, name: str, why: str, then: Callable[[str | None], None]) -> None:
-        """Let the name be typed where something is lost, or in production; then go on."""
+        It is needed where something is lost, and in production.
+        """
         started = self._screen.state.started
         if started is not None and started.production:
             why = f"{why}This is production. "
         if not why:
-            then(None)
-            return
+            return ""
         question = clean_line(f"{why}Type {name} to do it")
-        self._screen.app.push_screen(
-            Prompt(question, word=name), lambda text: then(text) if text is not None else None
-        )
+        return await self._screen.app.push_screen_wait(Prompt(question, word=name))
 
     def _is_busy(self) -> bool:
-        if busy := self._moving[0] >= 0:
+        if self._moving is not None:
             self._screen.notify("one file at a time: this one is not done", severity="warning")
-        return busy
+        return self._moving is not None
 
-    def _move(self, command: PutFile | GetFile, words: str) -> None:
-        self._moving = (command.command_id, clean_line(words))
-        self._screen.app.post_message(Announced(command, self._store.bucket))
-        self._screen.refresh_state()
+    def _start(self, command: PutFile | GetFile, text: str) -> None:
+        """Move a file; its end is shown also when the screen is closed by then."""
+        if not self._is_busy():
+            self._moving = request = self._screen.engine.request(command)
+            run_task(self._screen.app, self._follow, request, clean_line(text))
 
-    def _send(self, number: int, command: Command) -> None:
-        self._sent_id = number
-        self._screen.app.post_message(Announced(command, self._store.bucket))
+    async def _follow(self, request: PendingRequest, text: str) -> None:
+        app, stop = self._screen.app, key_of(self._screen, "object.stop")
+        self._show_progress(f"{text} …")
+        async for record in request:
+            if isinstance(record, FileMoved):
+                size = f"{bytes_text(record.moved_bytes)} of {bytes_text(record.whole_bytes)}"
+                self._show_progress(f"{text}: {size}, {stop} stops it")
+            elif isinstance(record, Answered):
+                self._moving = None
+                self._show_progress("")
+                show_reply(app, record, f"{request.system} {self._store.bucket}".strip())
+                break
+        if self._screen.is_attached:
+            self._store.changed()
+
+    def _show_progress(self, text: str) -> None:
+        self.progress_text = text
+        if self._screen.is_attached:
+            self._screen.refresh_state()
+
+    async def _change(self, command: LinkObject | Change) -> None:
+        await self._screen.engine.announce(command, self._store.bucket)
+        self._store.changed()
 
     def action_put(self) -> None:
         """Store a file."""
         if not self._is_busy():
-            self._type("Which file shall be stored?", "", self._put_file)
+            run_task(self._screen, self._put)
 
-    def _put_file(self, file: str) -> None:
-        def looked(found: LocalFile) -> None:
-            if not found.is_there:
-                self._say(f"there is no file {found.path}")
-                return
-            own = found.path.rpartition("/")[2]
-            size = bytes_text(found.size_bytes)
-            question = clean_line(f"{found.path}, {size}: stored under which name?")
-            self._type(question, own, lambda name: self._put_as(found, name))
-
-        self._look(file, "", looked)
-
-    def _put_as(self, found: LocalFile, name: str) -> None:
+    async def _put(self) -> None:
+        file = await self._type("Which file should be stored?")
+        local = await self._inspect(file) if file else None
+        if local is None:
+            return
+        if not local.is_there:
+            self._show_error(f"there is no file {local.path}")
+            return
+        question = f"{local.path}, {bytes_text(local.size_bytes)}: stored under which name?"
+        name = await self._type(question, local.path.rpartition("/")[2])
+        if not name:
+            return
         there = self._store.named(name)
         why = f"{name}, {bytes_text(there.size_bytes)}, is overwritten for good. " if there else ""
-
-        def put(confirmed: str | None) -> None:
-            number = next_command_id()
-            command = PutFile(number, self._store.bucket, name, found.path, confirmed)
-            self._move(command, f"putting {name}")
-
-        self._confirmed(name, why, put)
+        if (typed := await self._confirm(name, why)) is not None:
+            command = PutFile(0, self._store.bucket, name, local.path, typed or None)
+            self._start(command, f"putting {name}")
 
     def action_get(self) -> None:
         """Write the file under the cursor to the disk, its digest checked."""
         row = None if self._is_busy() else self._store.under_cursor()
         if row is not None:
-            own = row.name.rpartition("/")[2]
-            question = clean_line(
-                f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
-            )
-            self._type(question, own, lambda file: self._get_into(row, file))
+            run_task(self._screen, self._get, row)
 
-    def _get_into(self, row: ObjectRow, file: str) -> None:
-        def looked(found: LocalFile) -> None:
-            def get() -> None:
-                number = next_command_id()
-                command = GetFile(
-                    number, self._store.bucket, row.name, found.path, overwrites=found.is_there
-                )
-                self._move(command, f"getting {row.name}")
-
-            if found.is_there:
-                size, when = (
-                    bytes_text(found.size_bytes),
-                    local_text(found.changed_at_us, "%Y-%m-%d %H:%M:%S"),
-                )
-                self._pick(f"Overwrite {found.path}?", f"{size} of {when} are lost", get)
-            else:
-                get()
-
-        self._look(file, row.name, looked)
+    async def _get(self, row: ObjectRow) -> None:
+        question = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
+        file = await self._type(question, row.name.rpartition("/")[2])
+        local = await self._inspect(file, row.name) if file else None
+        if local is None:
+            return
+        if local.is_there:
+            when = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
+            lost = f"{bytes_text(local.size_bytes)} of {when} are lost"
+            options = (("do it", lost), ("leave it", "nothing is changed"))
+            pick = Pick(clean_line(f"Overwrite {local.path}?"), options)
+            if await self._screen.app.push_screen_wait(pick) != "do it":
+                return
+        command = GetFile(0, self._store.bucket, row.name, local.path, overwrites=local.is_there)
+        self._start(command, f"getting {row.name}")
 
     def action_link(self) -> None:
         """Let another name, here or in another store, stand for the file under the cursor."""
         row = self._store.under_cursor()
-        if row is None:
-            return
-        if row.link:
-            self._say(f"{row.name} is a link itself: link to its file")
-            return
-        question = clean_line(f"Under which name shall {row.name} be found too?")
-        self._type(question, "", lambda name: self._link(row, name))
+        if row is not None and row.link:
+            self._show_error(f"{row.name} is a link itself: link to its file")
+        elif row is not None:
+            run_task(self._screen, self._link, row)
 
-    def _link(self, row: ObjectRow, name: str) -> None:
+    async def _link(self, row: ObjectRow) -> None:
+        name = await self._type(f"Under which name should {row.name} be found too?")
+        if not name:
+            return
         if self._store.named(name) is not None:
-            self._say(f"{name} is there already: another name, or delete it first")
+            self._show_error(f"{name} is there already: another name, or delete it first")
             return
-
-        def link(confirmed: str | None) -> None:
-            number, bucket = next_command_id(), self._store.bucket
-            self._send(number, LinkObject(number, bucket, name, bucket, row.name, confirmed))
-
-        self._confirmed(name, "", link)
+        if (typed := await self._confirm(name, "")) is not None:
+            bucket = self._store.bucket
+            await self._change(LinkObject(0, bucket, name, bucket, row.name, typed or None))
 
     def action_seal(self) -> None:
         """Let nothing be stored or removed any more."""
         stream = self._store.stream
         config = self._screen.state.stream_configurations.get(stream)
         if config is None or config.sealed:
-            self._say(f"{stream} is sealed" if config else f"{stream} is not known yet")
+            self._show_error(f"{stream} is sealed" if config else f"{stream} is not known yet")
+        else:
+            run_task(self._screen, self._seal, config)
+
+    async def _seal(self, config: StreamConfiguration) -> None:
+        stream = self._store.stream
+        why = f"Nothing can be stored in {self._store.bucket} or removed any more, for ever. "
+        if (typed := await self._confirm(stream, why)) is None:
             return
         body = json.dumps({**json.loads(config.config_json), "sealed": True})
-        why = f"Nothing can be stored in {self._store.bucket} or removed any more, for ever. "
-
-        def seal(confirmed: str | None) -> None:
-            number = next_command_id()
-            change = Change(
-                number, "edit_stream", stream, None, body, config.config_json, confirmed,
-                config.created_at_us,
-            )  # fmt: skip
-            self._send(number, change)
-
-        self._confirmed(stream, why, seal)
+        change = Change(
+            0, "edit_stream", stream, None, body, config.config_json, typed,
+            config.created_at_us,
+        )  # fmt: skip
+        await self._change(change)
 
     def action_stop(self) -> None:
         """Stop the file that is put or got."""
-        if self._moving[0] >= 0:
-            self._screen.app.post_message(Asked(StopMoving(next_command_id(), self._moving[0])))
+        if self._moving is not None:
+            self._screen.engine.send(StopMoving(0, self._moving.command_id))
         else:
             self._screen.notify("no file is put or got now", severity="warning", timeout=2)

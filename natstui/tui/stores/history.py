@@ -19,9 +19,9 @@ from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
-from natstui.tui.stores.asking import Asking
+from natstui.tui.stores.asking import RenewedPage
 from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, bucket_of
-from natstui.tui.stores.changing import KeyChanging
+from natstui.tui.stores.changing import start_change
 from natstui.tui.stores.key_actions import change_key
 from natstui.tui.stores.revision import RevisionScreen
 
@@ -48,13 +48,16 @@ class HistoryScreen(TableScreen):
         self.stream, self.bucket, self.key = stream, bucket_of(stream), key
         self._rows: tuple[KeyRow, ...] = ()
         """The revisions, the oldest first."""
-        self._changing = KeyChanging(self)
-        self._asking = Asking(
+        self._asking = RenewedPage(
             self,
-            lambda number: ReadRevisions(number, self.bucket, key),
+            lambda: ReadRevisions(0, self.bucket, key),
             _RENEWED_AFTER_S,
             _decoder,
+            self._keep,
         )
+
+    def _keep(self, page: KeysPage) -> None:
+        self._rows = page.rows
 
     def asset(self) -> Target | None:
         """Return the bucket's stream."""
@@ -65,11 +68,8 @@ class HistoryScreen(TableScreen):
         self._asking.begin()
 
     def refresh_state(self) -> None:
-        """Take what has come, and show what is known."""
-        if (page := self._asking.take_state()) is not None:
-            self._rows = page.rows
-        if (done := self._changing.take_state()) is not None and done.status == "done":
-            self._asking.ask()
+        """Show what is known, and read it again when that is due."""
+        self._asking.keep_up()
         super().refresh_state()
 
     def view(self) -> KeyView:
@@ -127,7 +127,7 @@ class HistoryScreen(TableScreen):
         elif what == "revert-key":
             self._revert(self._rows[place], self._rows[-1])
         else:
-            change_key(self, self._changing, self.bucket, self._rows[-1], what)
+            change_key(self, self.bucket, self._rows[-1], what, self._asking.ask)
 
     def _revert(self, row: KeyRow, newest: KeyRow) -> None:
         if row.revision_seq == newest.revision_seq:
@@ -138,4 +138,4 @@ class HistoryScreen(TableScreen):
             if_revision_seq=newest.revision_seq,
         )  # fmt: skip
         does = "its value is put again" if row.operation == "PUT" else "the key is deleted again"
-        self._changing.ask(change, f"as at revision {row.revision_seq}: {does}")
+        start_change(self, change, f"as at revision {row.revision_seq}: {does}", self._asking.ask)

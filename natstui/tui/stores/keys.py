@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.worker import Worker
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
@@ -24,13 +25,13 @@ from natstui.tui.frame.action_keys import KEY_ACTIONS, UNDO, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
-from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
-from natstui.tui.stores.asking import Asking
+from natstui.tui.stores.asking import RenewedPage
 from natstui.tui.stores.cells import KEY_COLUMNS, KeyView, bucket_of
-from natstui.tui.stores.changing import KeyChanging
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.key_actions import change_key
 from natstui.tui.stores.known import MOST_NAMES, SHOWN_ROWS, Known
@@ -47,43 +48,45 @@ class Filling:
 
     def __init__(self, screen: LiveScreen, bucket: str) -> None:
         self._screen, self._bucket = screen, bucket
-        self._names_id = self._values_id = -1
+        self._names: Worker[None] | None = None
+        self._values: Worker[None] | None = None
         self.in_view: tuple[str, ...] = ()
         self.problem = ""
-        """Why names or values that are asked for again did not come."""
+        """Why names or values did not come, which are read again."""
 
     def keep_up(self, known: Known, wanted: str) -> None:
-        """Take answers, and ask for what is missing now."""
-        if (body := self._body(self._names_id)) is not None:
-            self._names_id = -1
-            if body:
-                known.take_names(_names.decode(body))
-        if (body := self._body(self._values_id)) is not None:
-            self._values_id = -1
-            if body:
-                known.take_values(_decoder.decode(body))
-        if known.wants_names and self._names_id < 0:
-            self._names_id = self._ask(
-                lambda number: ReadKeyNames(number, self._bucket, wanted, MOST_NAMES)
-            )
-        if self._values_id < 0 and (keys := known.unread(self.in_view)):
-            self._values_id = self._ask(lambda number: ReadTheseKeys(number, self._bucket, keys))
+        """Read what is missing now."""
+        if known.wants_names and self._names is None:
+            self._names = run_task(self._screen, self._read_names, known, wanted)
+        if self._values is None and (keys := known.unread(self.in_view)):
+            self._values = run_task(self._screen, self._read_values, known, keys)
 
-    def _body(self, command_id: int) -> str | None:
-        """Return what was answered, empty when it failed; None while there is no answer."""
-        if (answer := answer_to(self._screen.state, command_id)) is None:
-            return None
-        self.problem = "" if answer.body_json is not None else clean_line(answer.text)
-        return answer.body_json or ""
+    async def _read_names(self, known: Known, wanted: str) -> None:
+        body = await self._read(ReadKeyNames(0, self._bucket, wanted, MOST_NAMES))
+        self._names = None
+        if body is not None:
+            known.take_names(_names.decode(body))
+        self._screen.refresh_state()
 
-    def _ask(self, command: Callable[[int], Command]) -> int:
-        number = next_command_id()
-        self._screen.app.post_message(Asked(command(number)))
-        return number
+    async def _read_values(self, known: Known, keys: tuple[str, ...]) -> None:
+        body = await self._read(ReadTheseKeys(0, self._bucket, keys))
+        self._values = None
+        if body is not None:
+            known.take_values(_decoder.decode(body))
+        self._screen.refresh_state()
+
+    async def _read(self, command: Command) -> str | None:
+        reply = await self._screen.engine.request(command)
+        self.problem = "" if reply.body_json is not None else clean_line(reply.text)
+        return reply.body_json
 
     def forget(self) -> None:
         """Await nothing: other keys are wanted."""
-        self._names_id, self._values_id, self.problem = -1, -1, ""
+        for task in (self._names, self._values):
+            if task is not None:
+                task.cancel()
+        self._names = self._values = None
+        self.problem = ""
 
 
 class KeysScreen(TableScreen):
@@ -103,13 +106,15 @@ class KeysScreen(TableScreen):
         self.stream, self.bucket = stream, bucket_of(stream)
         self._wanted, self._known = ">", Known()
         self._filling = Filling(self, self.bucket)
-        self._changing = KeyChanging(self)
 
-        def question(number: int) -> ReadKeys:
+        def command() -> ReadKeys:
             after = self._known.after_revision
-            return ReadKeys(number, self.bucket, self._wanted, after, SHOWN_ROWS)
+            return ReadKeys(0, self.bucket, self._wanted, after, SHOWN_ROWS)
 
-        self._asking = Asking(self, question, _RENEWED_AFTER_S, _decoder)
+        self._asking = RenewedPage(
+            self, command, _RENEWED_AFTER_S, _decoder,
+            lambda page: self._known.take(page, self._wanted),
+        )  # fmt: skip
 
     def asset(self) -> Target | None:
         """Return the bucket's stream."""
@@ -121,12 +126,9 @@ class KeysScreen(TableScreen):
         self._asking.begin()
 
     def refresh_state(self) -> None:
-        """Take what has come, and show what is known."""
-        if (page := self._asking.take_state()) is not None:
-            self._known.take(page, self._wanted)
+        """Show what is known, and read what is due or missing."""
+        self._asking.keep_up()
         self._filling.keep_up(self._known, self._wanted)
-        if (done := self._changing.take_state()) is not None and done.status == "done":
-            self._asking.ask()
         super().refresh_state()
 
     def view(self) -> KeyView:
@@ -218,4 +220,4 @@ class KeysScreen(TableScreen):
                 timeout=2,
             )
         else:
-            change_key(self, self._changing, self.bucket, row, what)
+            change_key(self, self.bucket, row, what, self._asking.ask)

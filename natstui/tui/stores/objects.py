@@ -16,9 +16,9 @@ from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, watch_rows
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
-from natstui.tui.stores.asking import Asking
+from natstui.tui.stores.asking import RenewedPage
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView, bucket_of
-from natstui.tui.stores.changing import KeyChanging
+from natstui.tui.stores.changing import start_change
 from natstui.tui.stores.files import Files, Store
 from natstui.units import bytes_text
 
@@ -40,12 +40,11 @@ class ObjectsScreen(TableScreen):
     def __init__(self, stream: str) -> None:
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
-        self._changing = KeyChanging(self)
-        store = Store(stream, self.bucket, self._under_cursor, self._named, self._ask_again)
-        self.files = Files(self, store)
-        self._asking = Asking(
-            self, lambda number: ReadObjects(number, self.bucket), _RENEWED_AFTER_S, _decoder
+        self._asking = RenewedPage(
+            self, lambda: ReadObjects(0, self.bucket), _RENEWED_AFTER_S, _decoder
         )
+        store = Store(stream, self.bucket, self._under_cursor, self._named, self._asking.ask)
+        self.files = Files(self, store)
 
     def asset(self) -> Target | None:
         """Return the store's stream."""
@@ -57,11 +56,8 @@ class ObjectsScreen(TableScreen):
         self._asking.begin()
 
     def refresh_state(self) -> None:
-        """Take what has come, and show what is known."""
-        self._asking.take_state()
-        if (done := self._changing.take_state()) is not None and done.status == "done":
-            self._asking.ask()
-        self.files.take_state()
+        """Show what is known, and read it again when that is due."""
+        self._asking.keep_up()
         super().refresh_state()
 
     def view(self) -> ObjectView:
@@ -112,11 +108,8 @@ class ObjectsScreen(TableScreen):
         rows = self._asking.page.rows if self._asking.page is not None else ()
         return next((row for row in rows if row.name == name), None)
 
-    def _ask_again(self) -> None:
-        self._asking.ask()
-
     def action_act(self, _what: str) -> None:
         """Delete the file under the cursor."""
         if (row := self._under_cursor()) is not None:
             change = ChangeKey(0, "delete_object", self.bucket, row.name)
-            self._changing.ask(change, "it is removed for good")
+            start_change(self, change, "it is removed for good", self._asking.ask)

@@ -17,13 +17,13 @@ from natstui.errors import UsageError
 from natstui.model.assets.fields import Field
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
 from natstui.paths import user_path
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe
 from natstui.tui.stores.cells import value_of
-from natstui.tui.stores.changing import KeyChanging
 from natstui.tui.stores.editor import edit_in_terminal
 
 _decoder = decoder_of(KeysPage)
@@ -60,8 +60,7 @@ class PutScreen(LiveScreen):
         self._revision: int | None = None
         """The one whose value is edited: another one is not overwritten."""
         self._began = ""
-        self._read_id = -1
-        self._changing = KeyChanging(self)
+        self._is_sending = False
 
     def body(self) -> Iterable[Widget]:
         """Key, file, and the value."""
@@ -83,9 +82,14 @@ class PutScreen(LiveScreen):
         self.caption.update(safe(f"Put into {self.bucket}  ·  {sends} does it"))
         self.set_focus(self.area if self.key else self.query(FieldRow).first().editor)
         if self.key:
-            self._read_id = next_command_id()
-            asked = ReadRevisions(self._read_id, self.bucket, self.key)
-            self.app.post_message(Asked(asked))
+            run_task(self, self._read)
+
+    async def _read(self) -> None:
+        reply = await self.engine.request(ReadRevisions(0, self.bucket, self.key))
+        if reply.body_json is None:
+            self.answer.update(safe(reply.text, "error"))
+        else:
+            self._take_over(_decoder.decode(reply.body_json))
 
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
@@ -93,22 +97,6 @@ class PutScreen(LiveScreen):
             self.key = message.text.strip()
         else:
             self._file = message.text.strip()
-
-    def refresh_state(self) -> None:
-        """Take answers when they come."""
-        if (read := answer_to(self.state, self._read_id)) is not None:
-            self._read_id = -1
-            if read.body_json is None:
-                self.answer.update(safe(read.text, "error"))
-            else:
-                self._take_over(_decoder.decode(read.body_json))
-        done = self._changing.take_state()
-        if done is not None and done.status == "done":
-            self._began = self.area.text
-            self._file = ""
-            self.leave()
-        elif done is not None:
-            self.answer.update(safe(done.text, "error"))
 
     def _take_over(self, page: KeysPage) -> None:
         """Show the newest value where that can be done without changing it."""
@@ -142,11 +130,29 @@ class PutScreen(LiveScreen):
         except UsageError as error:
             self.answer.update(safe(str(error), "error"))
             return
-        self.answer.update(safe("sending …"))
+        if self._is_sending:
+            return
         encoded = base64.b64encode(value).decode()
-        self._changing.send(
-            ChangeKey(0, "put_key", self.bucket, self.key, encoded, if_revision_seq=self._revision)
+        change = ChangeKey(
+            0, "put_key", self.bucket, self.key, encoded, if_revision_seq=self._revision
         )
+        run_task(self, self._send, change)
+
+    async def _send(self, change: ChangeKey) -> None:
+        self._is_sending = True
+        self.answer.update(safe("sending …"))
+        reply = await request_confirmed(self, change)
+        self._is_sending = False
+        if reply is None:
+            self.answer.update(safe("not confirmed: nothing is stored", "warn"))
+            return
+        show_reply(self.app, reply)
+        if reply.status == "done":
+            self._began = self.area.text
+            self._file = ""
+            self.leave()
+        else:
+            self.answer.update(safe(reply.text, "error"))
 
     def action_editor(self) -> None:
         """Edit the value in the user's own editor."""

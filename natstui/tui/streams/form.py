@@ -63,8 +63,8 @@ class Templates(ScreenPart):
         """Keep the present configuration as an own template."""
         config_json = json.dumps(without_server_metadata(self._entries.draft.config))
 
-        def command(number: int, name: str) -> SaveTemplate | None:
-            return SaveTemplate(number, name, config_json) if name else None
+        def command(name: str) -> SaveTemplate | None:
+            return SaveTemplate(0, name, config_json) if name else None
 
         ask(self._screen, Question("Name of the template", command, title="template"))
 

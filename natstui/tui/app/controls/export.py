@@ -14,6 +14,7 @@ from natstui.tui.app.engines import Engines
 from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.live import LiveScreen, Question, ask
 from natstui.tui.frame.messages import Export
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.kit.pick import Pick
 
@@ -55,20 +56,19 @@ class Exporter(Part):
         live = "as it is now" if count == 1 else "as they are now"
         span = "over the whole recording" if self._engines.replaying else live
         what = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
-        self._app.push_screen(
-            Pick(f"Export {what}", _FORMATS), lambda kind: self._ask_folder(message, what, kind)
-        )
+        run_task(self._app, self._export, message, what)
 
-    def _ask_folder(self, message: Export, what: str, kind: str | None) -> None:
+    async def _export(self, message: Export, what: str) -> None:
+        kind = await self._app.push_screen_wait(Pick(f"Export {what}", _FORMATS))
         if kind is None:
             return
         question = f"Export {what} as {kind} into this new folder:"
         folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
         written: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
 
-        def command(number: int, to: str) -> ExportSelection | None:
+        def command(to: str) -> ExportSelection | None:
             streams, consumers = message.streams, message.consumers
-            wanted = ExportSelection(number, to.strip(), written, streams, consumers)
+            wanted = ExportSelection(0, to.strip(), written, streams, consumers)
             return wanted if wanted.folder else None
 
         screen = self._app.screen

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from natstui.model.findings.recorded import known_so_far
 from natstui.model.records.recording import StartRecording, StopRecording
 from natstui.tui.app.controls.part import Part
-from natstui.tui.app.engines import Announcements, Engines
+from natstui.tui.app.engines import Engines
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import next_command_id
+from natstui.tui.frame.requests import SystemEngine
 
 
 class Recording(Part):
@@ -23,10 +23,9 @@ class Recording(Part):
         Binding("n", "part('recording', 'note')", "Note", show=False, id="note"),
     ]
 
-    def __init__(self, app: App[int], engines: Engines, announcements: Announcements) -> None:
+    def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
         self._engines = engines
-        self._announcements = announcements
         self.asked_for = False
         """Whether somebody began it here, by its key or its command."""
 
@@ -41,15 +40,13 @@ class Recording(Part):
     def start_or_stop(self, name: str) -> None:
         """Start recording under a name, or stop it."""
         recording = self._engines.state.recording
-        command_id = next_command_id()
-        self._announcements.expect(command_id, "recording")
         self.asked_for = recording is None or not recording.on
-        if not self.asked_for:
-            self._engines.send(StopRecording(command_id))
-        else:
+        command: StartRecording | StopRecording = StopRecording(0)
+        if self.asked_for:
             state = self._engines.state
             findings = known_so_far(state.findings, state.now_at_us)
-            self._engines.send(StartRecording(command_id, name, findings))
+            command = StartRecording(0, name, findings)
+        SystemEngine(self._app, None).start(command, "recording")
 
     def action_note(self) -> None:
         """Write a note at this moment."""

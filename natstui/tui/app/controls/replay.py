@@ -24,7 +24,6 @@ from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.screens import close_covering, go_to
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import next_command_id
 from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
 from natstui.tui.kit.keys import key_of
 from natstui.tui.sessions.seeking import moment_us
@@ -92,7 +91,7 @@ class ReplayControls(Part):
 
     def seek(self, text: str) -> None:
         """Go to a moment as people write it; raises UsageError."""
-        self._engines.send(SeekTo(next_command_id(), moment_us(text, self.position)))
+        self._engines.send(SeekTo(0, moment_us(text, self.position)))
 
     def action_play(self) -> None:
         """Play, or pause at this moment."""
@@ -104,7 +103,7 @@ class ReplayControls(Part):
 
     def action_event(self, forward: bool) -> None:
         """Go to the next or the previous mark."""
-        self._engines.send(SeekMark(next_command_id(), forward))
+        self._engines.send(SeekMark(0, forward))
 
     def action_speed(self, steps: int) -> None:
         """Replay slower or faster."""

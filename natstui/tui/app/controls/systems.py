@@ -22,6 +22,7 @@ from natstui.tui.app.live_system import Opened
 from natstui.tui.app.screens import close_covering
 from natstui.tui.frame.head.several import trouble_of
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.systems import system_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
@@ -160,23 +161,21 @@ class Systems(Part):
             else:
                 says = "watched, and keys act on it" if name == acting else "watched"
             words.append((name, says))
-        self._app.push_screen(Pick("Systems", words), self._picked)
+        run_task(self._app, self._choose, words)
 
-    def _picked(self, name: str | None) -> None:
+    async def _choose(self, options: list[tuple[str, str]]) -> None:
+        name = await self._app.push_screen_wait(Pick("Systems", options))
         if name is None:
             return
-        if name not in self._engines.systems or len(self._engines.systems) == 1:
-            self._app.run_worker(self.go_to(name))
-            return
-
-        def chosen(word: str | None) -> None:
-            if word == _GO:
-                self._app.run_worker(self.go_to(name))
-            elif word == _REMOVE:
-                self.remove(name)
-
-        words = ((_GO, "keys act on it"), (_REMOVE, "end its engine; nothing is changed there"))
-        self._app.push_screen(Pick(name, words), chosen)
+        action: str | None = _GO
+        if name in self._engines.systems and len(self._engines.systems) > 1:
+            remove = "end its engine; nothing is changed there"
+            actions = ((_GO, "keys act on it"), (_REMOVE, remove))
+            action = await self._app.push_screen_wait(Pick(name, actions))
+        if action == _GO:
+            await self.go_to(name)
+        elif action == _REMOVE:
+            self.remove(name)
 
 
 def _go_to_row_of(screen: TableScreen, system: str) -> bool:

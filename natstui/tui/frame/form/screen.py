@@ -34,7 +34,7 @@ from natstui.tui.frame.form.text import (
     preview,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.selection import SelectionScreen, Sought
 from natstui.tui.kit.fields import FieldRow
@@ -115,18 +115,22 @@ class FileToBeginWith(ScreenPart):
 
     def action_load(self) -> None:
         """Begin again from a file."""
-        self._screen.app.push_screen(Prompt(_WHICH_FILE), self._load)
+        run_task(self._screen, self._load)
 
-    async def _load(self, name: str | None) -> None:
-        if not name:
-            return
-        try:
-            config = config_of_file(name, self._entries.subject.kind)
-        except UsageError as error:
-            prompt = Prompt(_WHICH_FILE, name, refused=str(error))
-            self._screen.app.push_screen(prompt, self._load)
-            return
-        await self._begin(config)
+    async def _load(self) -> None:
+        app, name, reason = self._screen.app, "", ""
+        while True:
+            typed = await app.push_screen_wait(Prompt(_WHICH_FILE, name, refused=reason))
+            if not typed:
+                return
+            name = typed
+            try:
+                config = config_of_file(name, self._entries.subject.kind)
+            except UsageError as error:
+                reason = str(error)
+            else:
+                await self._begin(config)
+                return
 
 
 class FormScreen(LiveScreen):
@@ -157,9 +161,10 @@ class FormScreen(LiveScreen):
         super().__init__()
         self.entries = Entries(subject)
         self.plan = PlanView(self, self.entries)
-        self.sending = Sending(self, self.entries, self.redraft, self._say, self._correct)
+        self.sending = Sending(
+            self, self.entries, self.redraft, self._say, self._correct, self._show_reply
+        )
         self.file = FileToBeginWith(self, self.entries, self.build)
-        self._asked_id = -1
         self.begins_at = ""
         """The field that has the keys first, when it is not the first one."""
 
@@ -183,9 +188,13 @@ class FormScreen(LiveScreen):
     async def on_mount(self) -> None:
         """Ask what the server already has; show the fields meanwhile."""
         await self.build()
-        self._asked_id = next_command_id()
-        stream = self.entries.subject.stream or None
-        self.app.post_message(Asked(ReadNamesInUse(self._asked_id, stream)))
+        run_task(self, self._read_names)
+
+    async def _read_names(self) -> None:
+        reply = await self.engine.request(ReadNamesInUse(0, self.entries.subject.stream or None))
+        if reply.body_json:
+            self.entries.in_use = decoder_of(NamesInUse).decode(reply.body_json)
+            self.redraft()
 
     async def build(self, base: Config | None = None) -> None:
         """Make the fields again, for another base if there is one; keep what was typed."""
@@ -223,32 +232,22 @@ class FormScreen(LiveScreen):
     def _keys(self) -> FormKeys:
         return FormKeys(key_of(self, "form.send"), key_of(self, "form.preview"))
 
-    def refresh_state(self) -> None:
-        """Take answers when they come."""
-        if (answer := answer_to(self.state, self._asked_id)) and answer.body_json:
-            self._asked_id = -1
-            self.entries.in_use = decoder_of(NamesInUse).decode(answer.body_json)
-            self.redraft()
-        self.sending.take_preview()
-        if answer := self.sending.answer():
-            self._take_answer(answer)
-
-    def _take_answer(self, answer: Answered) -> None:
-        if answer.status == "done":
-            body = json.loads(answer.body_json or "{}")
+    def _show_reply(self, reply: Answered) -> None:
+        if reply.status == "done":
+            body = json.loads(reply.body_json or "{}")
             for item in body.get("not_taken") or ():
                 text = f"{item['label']}: asked {item['before']}, it is {item['after'] or 'unset'}"
                 self.app.notify(text, severity="warning", timeout=10, markup=False)
-            self.app.notify(answer.text, markup=False)
+            self.app.notify(reply.text, markup=False)
             self._sent(body.get("after"))
             return
-        if answer.body_json:
-            current = json.loads(answer.body_json)["current"]
+        if reply.body_json and reply.status == "failed":
+            current = json.loads(reply.body_json)["current"]
             shown = conflict_text(self.entries.subject, current, self._keys())
             self._build_on(current)
             self.query_one("#plan", Static).update(shown)
             self.plan.show(alone=True)
-        self._say(answer.text, "error")
+        self._say(reply.text, "error")
 
     def _sent(self, after: Mapping[str, object] | None) -> None:
         """Close the form, unless more was typed while the change was sent."""

@@ -15,9 +15,9 @@ class HeardSource:
 
     stream = ""
 
-    def question(self, command_id: int, number: int) -> Command:
+    def command(self, number: int) -> Command:
         """Return the command that reads one."""
-        return ReadHeard(command_id, number)
+        return ReadHeard(0, number)
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
         """Return the message of an answer, and where its reply is awaited."""

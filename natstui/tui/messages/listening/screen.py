@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from textual import getters, on
@@ -19,10 +19,11 @@ from natstui.model.records.listening import (
     StopListening,
     SubjectsLook,
 )
+from natstui.model.records.messages import Answered
 from natstui.model.records.record import LinkChanged
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.requests import PendingRequest, run_task
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -67,13 +68,17 @@ class ListenScreen(LiveScreen):
     ListenScreen.-messages #subjects, ListenScreen.-messages #look { display: none; }
     """
 
+    newest: ClassVar[dict[str, int]] = {}
+    """The id of the newest request to listen by system: it ended those before it."""
+
     caption = getters.query_one("#caption", Static)
     gaps = getters.query_one("#gaps", Static)
 
     def __init__(self, subjects: tuple[str, ...]) -> None:
         super().__init__()
         self.subjects = subjects
-        self.number = -1
+        self._request: PendingRequest | None = None
+        self._refusal = ""
         self.held = False
         self._refused_by: LinkChanged | None = None
         """What the link was when nothing could be listened to."""
@@ -101,60 +106,76 @@ class ListenScreen(LiveScreen):
 
     def on_unmount(self) -> None:
         """Listen no longer."""
-        self.app.post_message(Asked(StopListening(next_command_id(), self.number)))
+        if self._request is not None:
+            self.engine.send(StopListening(0, self._request.command_id))
 
     def _listen_to(self, subjects: tuple[str, ...]) -> None:
+        run_task(self, self._begin, subjects)
+
+    async def _begin(self, subjects: tuple[str, ...]) -> None:
         """Begin to listen, but ask first where that takes messages that somebody needs."""
-
-        def answered(word: str | None) -> None:
-            if word == "listen":
-                self.subjects, self.looking.look = subjects, _first_look(subjects)
-                self.action_zero()
-            elif self.number < 0:
-                self.leave()
-
-        taken = taken_from(self.state, subjects)
-        if not taken:
-            answered("listen")
-            return
-        self.app.push_screen(Pick(f"{', '.join(taken)} delivers to us", _CHOICES, _TOLD), answered)
+        if taken := taken_from(self.state, subjects):
+            pick = Pick(f"{', '.join(taken)} delivers to us", _CHOICES, _TOLD)
+            if await self.app.push_screen_wait(pick) != "listen":
+                if self._request is None:
+                    self.leave()
+                return
+        self.subjects, self.looking.look = subjects, _first_look(subjects)
+        self.action_zero()
 
     def action_zero(self) -> None:
         """Count anew from now on."""
-        self.number, self.shown, self.held = next_command_id(), None, False
-        asked = StartListening(self.number, self.subjects, self.looking.look)
-        self.app.post_message(Asked(asked))
+        self.shown, self.held, self._refusal = None, False, ""
+        command = StartListening(0, self.subjects, self.looking.look)
+        self._request = self.engine.request(command)
+        self.newest[self.where.acting.name] = self._request.command_id
+        run_task(self, self._follow, self._request, replaces="follow")
         self.caption.update(safe(f"sub {', '.join(self.subjects)}  ·  connecting …"))
         self._draw()
 
     def refresh_state(self) -> None:
-        """Show the newest picture, or why there is none."""
-        answer, listened = answer_to(self.state, self.number), self.state.listened
-        refused = answer.text if answer is not None and answer.status != "done" else ""
-        own = listened if listened and listened.command_id == self.number else None
-        if refused and not (own and own.came_msgs):
-            self._refused(refused)
-        elif listened is not None and listened.command_id > self.number:
-            # Another screen began to listen meanwhile, which ended this one.
-            if self.is_current:
+        """Listen again once another screen, or a lost connection, has ended it."""
+        if self._refusal and self._is_silent:
+            self._retry()
+        elif self._request is not None and self.is_current:
+            newest = self.newest.get(self.where.acting.name)
+            if newest != self._request.command_id:
                 self.action_zero()
-        elif own is not None and own is not self._newest:
-            self._take(own, refused)
 
-    def _take(self, listened: Listened, refused: str) -> None:
-        """Show a newer picture; of a held one only what says that it is old."""
-        self._newest = listened
+    @property
+    def _is_silent(self) -> bool:
+        return self._newest is None or not self._newest.came_msgs
+
+    async def _follow(self, request: PendingRequest) -> None:
+        """Show each newer picture, or why there is none."""
+        self._newest = None
+        async for record in request:
+            if isinstance(record, Listened):
+                self._newest = record
+            elif isinstance(record, Answered) and record.status != "done":
+                self._refusal = record.text
+            self._show_newest()
+
+    def _show_newest(self) -> None:
+        if self._refusal and self._is_silent:
+            self._retry()
+        elif self._newest is not None:
+            self._show(self._newest)
+
+    def _show(self, listened: Listened) -> None:
+        """Show a newer picture; of a held one only what tells that it is old."""
         self.caption.update(safe(whole_text(self.subjects, listened)))
-        gaps = "  ·  ".join(filter(None, (refused, gap_text(listened))))
+        gaps = "  ·  ".join(filter(None, (self._refusal, gap_text(listened))))
         self.set_class(bool(gaps), "-gaps")
         self.gaps.update(safe(gaps, "warn"))
         if not self.held:
             self.shown = listened
             self._draw()
 
-    def _refused(self, reason: str) -> None:
-        """Say why nothing is listened to, and try again with the next connection."""
-        self.caption.update(safe(f"sub {', '.join(self.subjects)}  ·  {reason}", "error"))
+    def _retry(self) -> None:
+        """Show why nothing is listened to, and try again with the next connection."""
+        text = f"sub {', '.join(self.subjects)}  ·  {self._refusal}"
+        self.caption.update(safe(text, "error"))
         self.panes.explain("", "")
         link = self.state.link
         if self._refused_by is not None and link is not self._refused_by:
@@ -176,8 +197,7 @@ class ListenScreen(LiveScreen):
         self.refresh_bindings()
         self._draw()
         if not self.looking.wrong:
-            asked = LookAtSubjects(next_command_id(), self.looking.look)
-            self.app.post_message(Asked(asked))
+            self.engine.send(LookAtSubjects(0, self.looking.look))
 
     @on(CommandLine.LookedFor)
     def _filter(self, message: CommandLine.LookedFor) -> None:
@@ -211,12 +231,14 @@ class ListenScreen(LiveScreen):
             wrong = [one for one in text.split() or [""] if not is_subject(one)]
             return f"{wrong[0]!r} is not a subject" if wrong else ""
 
-        def go(text: str | None) -> None:
-            if text is not None:
-                self._listen_to(tuple(text.split()))
+        run_task(self, self._type_subjects, refusal)
 
+    async def _type_subjects(self, refusal: Callable[[str], str]) -> None:
         words = "Listen to which subject? * is one token, > all the rest"
-        self.app.push_screen(Prompt(words, " ".join(self.subjects), refusal=refusal), go)
+        prompt = Prompt(words, " ".join(self.subjects), refusal=refusal)
+        text = await self.app.push_screen_wait(prompt)
+        if text is not None:
+            await self._begin(tuple(text.split()))
 
     def action_back(self) -> None:
         """Clear the filter first, then leave."""

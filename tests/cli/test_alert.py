@@ -19,10 +19,11 @@ import pytest
 from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StreamConfig
 
-from natstui.cli.alerts.notices import NOT_DELIVERED, Notice, Notices
+from natstui.cli.alerts.notices import Notice, Notices
 from natstui.cli.alerts.sending import Sender
 from natstui.config.settings import Alert
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding, Findings
 from tests.model.findings.life import Life, at_us
 from tests.wrong_http import MODES, wrong_http
@@ -169,7 +170,7 @@ async def test_a_command_a_webhook_and_a_subject_are_told(
 
 
 def some_notice(alert: str) -> Notice:
-    return Notice(alert, "open", Finding(NOT_DELIVERED, Entity(part="x"), 1, "text"))
+    return Notice(alert, "open", Finding(M_NOT_DELIVERED, Entity(part="x"), 1, "text"))
 
 
 @pytest.mark.parametrize("mode", MODES)

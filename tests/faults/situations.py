@@ -52,6 +52,10 @@ CHANGED: tuple[tuple[str, str], ...] = (
         "lost-max-age",
         "its worker is slow and not absent: without a worker, no open pulls is the better word",
     ),
+    (
+        "rate-limited",
+        "the server lets 1 MiB pass before it limits, which took two minutes: it is used up first",
+    ),
 )
 """Each expectation that was changed after it was first written: its key, and why."""
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from natstui.jetstream.polling.subjects import FEWEST_POLLS, OpenSubjects, Question
+from natstui.jetstream.polling.subjects import (
+    FEWEST_POLLS,
+    SOON_S,
+    OpenSubjects,
+    Question,
+    next_due,
+)
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.evidence import SubjectsCounted
@@ -109,7 +115,7 @@ def test_a_filter_that_never_delivered_is_counted_where_something_was_stored_sin
     for of_stream, of_consumer in (
         ({"last_at_us": EPOCH_US - 1}, {}),
         ({}, {"created_at_us": EPOCH_US + 99_000_000}),
-        ({}, {"delivered_stream_seq": 1}),
+        ({}, {"delivered_consumer_seq": 1}),
         ({}, {"pending_msgs": 1}),
     ):
         assert _wanted(limits, [(of_stream, of_consumer)]) == [[]]
@@ -126,3 +132,12 @@ def test_limits_per_subject_and_objects_are_counted_and_very_many_subjects_are_n
     objects = Configured(1, (replace(stream("OBJ_B", EPOCH_US), kind="object"),), ())
     found = _wanted(objects, [({"name": "OBJ_B"}, {})])
     assert [one.filter_subject for one in found[0]] == ["$O.B.>"]
+
+
+def test_a_stream_with_few_subjects_is_counted_again_sooner_and_the_oldest_count_first() -> None:
+    few, many = (Question(name, EPOCH_US, ">", False) for name in ("FEW", "MANY"))
+    assert next_due([many, few], {}, {"FEW"}, 100.0) == many
+    assert next_due([many, few], {many: 100.0}, {"FEW"}, 101.0) == few
+    counted_s = {many: 100.0, few: 101.0}
+    assert next_due([many, few], counted_s, {"FEW"}, 110.0) is None
+    assert next_due([many, few], counted_s, {"FEW"}, 101.0 + SOON_S + 1) == few

@@ -8,6 +8,7 @@ from natstui.model.live.rates import (
     AckRate,
     ack_rate,
     ack_rate_column,
+    backlog_trend_per_s,
     counter_per_s,
     rate_column,
     rates_of_series,
@@ -140,6 +141,29 @@ def test_drain_time_follows_the_trend_and_is_unknown_while_the_backlog_grows() -
     assert time_to_drain_s(80, 0.0) is None
     assert time_to_drain_s(80, None) is None
     assert time_to_drain_s(0, None) == 0
+
+
+@pytest.mark.parametrize(
+    ("pending", "delivered_per_s", "trend"),
+    [
+        ([100 - 3 * second for second in range(30)], 5, -3.0),
+        # It grows again, it was purged, it only wavers.
+        ([*range(100, 50, -4), *range(50, 67)], 9, None),
+        ([100] * 20 + [10] * 9, 2, None),
+        ([40 + 12 * (second % 3) for second in range(29)][::-1], 30, None),
+        ([2 * second for second in range(20)], 5, 2.0),
+    ],
+)
+def test_a_backlog_says_when_it_is_delivered_only_where_it_is_delivered(
+    pending: list[int], delivered_per_s: int, trend: float | None
+) -> None:
+    polls = [
+        snapshot(second, [], [{"stream": "A", "name": "c", "pending_msgs": msgs,
+                               "delivered_consumer_seq": delivered_per_s * second}])
+        for second, msgs in enumerate(pending, 1)
+    ]  # fmt: skip
+    found = backlog_trend_per_s(folded(*polls).consumer_history, CONSUMER)
+    assert found == (None if trend is None else pytest.approx(trend))
 
 
 def test_fill_time_follows_the_trend_and_is_unknown_without_a_limit_or_growth() -> None:

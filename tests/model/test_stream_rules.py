@@ -7,7 +7,7 @@ from natstui.model.assets.differences import differences
 from natstui.model.assets.meaning.store_size import size_estimate
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
-from natstui.model.assets.subjects import mapping_problem, overlap
+from natstui.model.assets.subjects import contains, mapping_problem, overlap
 from natstui.model.assets.templates import BUILT_IN, started
 
 S = 1_000_000_000
@@ -127,3 +127,17 @@ def test_every_built_in_template_lacks_no_more_than_a_name() -> None:
         config = started(template)
         config["name"] = config["name"] or "NAMED"
         assert stream_problems(config) == (), template.name
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "holds"),
+    [
+        ("a.>", "a.b.>", True), ("a.>", "a", False), (">", "a", True), ("a.*", "a.b", True),
+        ("a.*", "a.*", True), ("a.*", "a.>", False), ("a.b", "a.*", False), ("a", "a.b", False),
+        ("*.b", "a.b", True),
+    ],
+)  # fmt: skip
+def test_a_filter_contains_another_when_all_its_subjects_match(
+    wide: str, narrow: str, holds: bool
+) -> None:
+    assert contains(wide, narrow) is holds

@@ -8,17 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from natstui.config.settings import Alert
-from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Entity, Finding, Findings
 from natstui.model.findings.severities import is_at_least
-
-NOT_DELIVERED = Kind(
-    "NT-M31", "monitoring", "warning", "alert not delivered",
-    "a rule of [alerts] cannot send its notices, so somebody is not informed",
-    "the reason beside it, and the webhook, command or subject of the rule",
-    "fix the rule or its receiver; `natstui alert` continues by itself",
-)  # fmt: skip
-"""Only `natstui alert` finds it, and the other rules send it."""
 
 _Key = tuple[str, str, Entity, int]
 """Alert, code, entity, since when: a finding that comes again is another one."""

@@ -14,12 +14,13 @@ from typing import Any
 
 from natstui.children import kill
 from natstui.clean import clean_line
-from natstui.cli.alerts.notices import NOT_DELIVERED, Notice
+from natstui.cli.alerts.notices import Notice
 from natstui.cli.health.formats import finding_json
 from natstui.config.settings import Alert
 from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.http_client import http_request
 from natstui.jetstream.connection.client import Client
+from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding
 
 MOST_WAITING = 1_000
@@ -144,7 +145,7 @@ class Sender:
         if name not in self._failed:
             now_us = time.time_ns() // 1000
             entity = Entity(part=f"alert {alert}")
-            self._failed[name] = Finding(NOT_DELIVERED, entity, now_us, clean_line(reason))
+            self._failed[name] = Finding(M_NOT_DELIVERED, entity, now_us, clean_line(reason))
 
     async def _publish(self, subject: str, body: bytes) -> None:
         if self.client is None:

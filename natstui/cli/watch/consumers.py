@@ -23,7 +23,7 @@ from natstui.model.bench.latency import EMPTY, PERCENTILES
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.age import consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s
-from natstui.model.live.rates import ack_rate, counter_per_s, trend_per_s
+from natstui.model.live.rates import ack_rate, backlog_trend_per_s, counter_per_s
 from natstui.model.live.snapshot import Peer
 from natstui.model.live.state import State
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
@@ -135,7 +135,7 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
         "ack_p99_ns": times.percentile_ns(PERCENTILES["p99"]),
         "ack_max_ns": times.max_ns,
         "lag_s": None if lag is None else lag.time_s,
-        "drained_in_s": time_to_drain_s(pending_msgs, trend_per_s(history, key, "pending_msgs")),
+        "drained_in_s": time_to_drain_s(pending_msgs, backlog_trend_per_s(history, key)),
         "sampled_ago_s": sampled_ago_s(state, columns.sampled_mono_us[row]),
         "stale": consumer_is_stale(state, row),
     }

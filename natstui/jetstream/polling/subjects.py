@@ -2,7 +2,8 @@
 
 Counters say that a work queue holds messages of no consumer, or that a filter delivered nothing;
 which subjects these are is in the stream's contents alone. Each is one `STREAM.INFO` with a
-filter, at most one in a poll and one a minute for the same filter.
+filter, at most one in a poll and one a minute for the same filter; four a minute where a stream
+has few subjects.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 import msgspec
@@ -32,6 +33,10 @@ from natstui.model.records.record import Configured
 MOST_SUBJECTS = 10_000
 """Of a stream with more, no subjects are counted: the answer has them all."""
 AGAIN_S = 60.0
+SOON_S = 15.0
+"""From one count of a stream with few subjects to the next: a reply is small, and what is full or
+left over is told while it lasts."""
+_FEW_SUBJECTS = 1_000
 FEWEST_POLLS = 3
 """Polls in which messages of no consumer must be left over: replies are not of one moment."""
 _KEPT_SUBJECTS = 100
@@ -159,7 +164,7 @@ class OpenSubjects:
         consumers = poll.consumers
         rows = zip(
             consumers.stream, consumers.name, consumers.created_at_us,
-            consumers.delivered_stream_seq, consumers.pending_msgs, strict=True,
+            consumers.delivered_consumer_seq, consumers.pending_msgs, strict=True,
         )  # fmt: skip
         for stream, name, created_us, delivered_seq, pending in rows:
             if delivered_seq or pending or poll.taken_at_us - created_us < _YOUNG_US:
@@ -178,6 +183,22 @@ class OpenSubjects:
         return Question(config.name, config.created_at_us, filter_subject, scheduled)
 
 
+def next_due(
+    wanted: Iterable[Question], counted_s: Mapping[Question, float], few: Set[str], now_s: float
+) -> Question | None:
+    """Return what is counted next, the one that was counted longest ago; None: nothing is due.
+
+    `counted_s` has when each was counted within the last minute, `few` the streams with few
+    subjects, which are counted again sooner.
+    """
+    due = [
+        one
+        for one in wanted
+        if one not in counted_s or (one.stream in few and counted_s[one] < now_s - SOON_S)
+    ]
+    return min(due, key=lambda one: counted_s.get(one, 0.0), default=None)
+
+
 class SubjectCounting:
     """Counts what is wanted: the one that was counted longest ago first."""
 
@@ -194,11 +215,16 @@ class SubjectCounting:
         now_s = steady_s()
         while self._counted_s and next(iter(self._counted_s.values())) < now_s - AGAIN_S:
             self._counted_s.popitem(last=False)
-        wanted = list(self._open.wanted(poll, configured))
-        due = next((one for one in wanted if one not in self._counted_s), None)
+        few = {
+            name
+            for name, count in zip(poll.streams.name, poll.streams.subjects_count, strict=True)
+            if count <= _FEW_SUBJECTS
+        }
+        due = next_due(self._open.wanted(poll, configured), self._counted_s, few, now_s)
         if due is None or not allowed.has_room or not self._availability.may_ask("STREAM.INFO"):
             return
         self._counted_s[due] = now_s
+        self._counted_s.move_to_end(due)
         try:
             self._sink.add(await self._answer(due))
         except RequestFailed:

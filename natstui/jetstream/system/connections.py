@@ -177,6 +177,12 @@ async def listeners(servers: Servers, subject: str) -> Connections:
     return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
 
 
+async def read_subscriptions(servers: Servers) -> Connections:
+    """Return all connections of the account with their subscriptions; raises as `Servers.ask`."""
+    body: dict[str, object] = {"subscriptions_detail": True}
+    return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
+
+
 async def _pages(servers: Servers, body: Mapping[str, object], limit: int) -> Connections:
     told: dict[str, AccountServer] = {}
     rows: dict[tuple[str, int], ClientConnection] = {}

@@ -17,11 +17,15 @@ from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, Server
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.system.asking import Servers as Asking
-from natstui.jetstream.system.connections import read_closed, read_connections
+from natstui.jetstream.system.connections import (
+    read_closed,
+    read_connections,
+    read_subscriptions,
+)
 from natstui.jetstream.system.servers import read_heartbeat, read_servers
 from natstui.jetstream.system.source import System
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.watch import clients_read
+from natstui.model.clients.watch import clients_read, shared_subjects
 from natstui.model.records.record import Advisory
 from natstui.model.servers.server import Missing, Servers
 from natstui.model.servers.watch import NO_SERVERS, ServersRead, changes
@@ -32,6 +36,8 @@ _ALL_S = 10.0
 """and from one reading of all that they tell to the next: it touches every stream."""
 CLIENTS_S = 30.0
 _CLOSED_COUNT = 256
+_MOST_SUBSCRIPTIONS, _MOST_CONNECTIONS = 5_000, 256
+"""Of more, it is not read who subscribes to what: it would be megabytes each time."""
 _LEAVING = "$SYS.SERVER.*.LAMEDUCK"
 _META_ELECTED = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
 _ELECTIONS_KEPT = 16
@@ -145,7 +151,12 @@ async def watch_clients(client: Client, sink: Sink) -> None:
         try:
             rows = (await read_connections(client, Asking(client), closed=False)).rows
             closed, missing = await _closed(client)
-            sink.add(clients_read(_now_us(), rows, closed, missing))
+            subscriptions_count = sum(one.subscriptions_count for one in rows)
+            shared = None
+            if subscriptions_count <= _MOST_SUBSCRIPTIONS and len(rows) <= _MOST_CONNECTIONS:
+                subscribed = await read_subscriptions(Asking(client))
+                shared = shared_subjects(subscribed.rows)
+            sink.add(clients_read(_now_us(), rows, closed, missing, shared))
         except ServerGone:
             await asyncio.sleep(_GONE_S)
             continue

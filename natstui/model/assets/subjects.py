@@ -56,6 +56,17 @@ def overlap(one: str, other: str) -> bool:
     return True
 
 
+def contains(wide: str, narrow: str) -> bool:
+    """Tell whether every subject that matches the filter `narrow` matches the filter `wide`."""
+    left, right = wide.split("."), narrow.split(".")
+    for each, other in zip(left, right, strict=False):
+        if each == ">":
+            return True
+        if other == ">" or each not in ("*", other):
+            return False
+    return len(left) == len(right)
+
+
 def first_overlap(subjects: Sequence[str]) -> tuple[str, str] | None:
     """Return the first two entries that overlap each other."""
     for index, one in enumerate(subjects):

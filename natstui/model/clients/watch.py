@@ -11,6 +11,7 @@ from natstui.model.clients.connection import SLOW, ClientConnection
 WINDOW_US = 60_000_000
 """Connections that were closed within so long are counted."""
 _KEPT_COUNT = 10
+_SHARED_COUNT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,20 @@ class ClientsRead:
     """Names of which the servers closed connections that did not read fast enough."""
     missing: str | None = None
     """Why the closed ones are not known, if they are not."""
+    shared_count: dict[str, int] | None = None
+    """Subjects that several connections subscribe to without a queue group: how many of them;
+    None where there are too many subscriptions to read them all."""
+
+
+def shared_subjects(rows: Iterable[ClientConnection]) -> dict[str, int]:
+    """Return how many connections subscribe to a subject without a queue group, from two on."""
+    subjects = Counter(
+        subject
+        for one in rows
+        for subject in {each.subject for each in one.listening if each.queue is None}
+    )
+    several = [each for each in subjects.most_common(_SHARED_COUNT) if each[1] > 1]
+    return dict(several)
 
 
 def clients_read(
@@ -42,6 +57,7 @@ def clients_read(
     rows: Iterable[ClientConnection],
     closed: Iterable[ClientConnection],
     missing: str | None,
+    shared: dict[str, int] | None = None,
 ) -> ClientsRead:
     """Return the facts about open and closed connections."""
     clients = [one for one in rows if one.kind == "Client"]
@@ -62,4 +78,5 @@ def clients_read(
         tuple(ClientCount(*each) for each in named.most_common(_KEPT_COUNT)),
         tuple(ClientCount(*each) for each in slow.most_common(_KEPT_COUNT)),
         missing,
+        shared,
     )

@@ -53,6 +53,11 @@ class Board:
         """What is known and has no row: the account, monitoring, names of what is away."""
         return [entity for entity in self._counting.apart if not entity.has_row]
 
+    def open_finding(self, entity: Entity, kind: Kind) -> Finding | None:
+        """Return what is open of one kind for an entity."""
+        watched = self._watched.get(entity, ())
+        return next((w.finding for w in watched if w.raised and w.finding.kind is kind), None)
+
     def known(self, entity: Entity) -> frozenset[Kind]:
         """Return the kinds that are open for an entity."""
         watched = self._watched.get(entity)
@@ -140,7 +145,9 @@ class Board:
 
     def tell(self, entity: Entity, kind: Kind, seen: Seen) -> None:
         """Raise something that happened at this moment."""
-        finding = Finding(kind, entity, self._state.now_at_us, seen.text, seen.sequences)
+        finding = Finding(
+            kind, entity, self._state.now_at_us, seen.text, seen.sequences, seen.numbers
+        )
         one = Watched(finding, self._state.now_mono_us, raised=True)
         before = self._watched.get(entity, ())
         self._keep(entity, before, (*before, one))

@@ -29,6 +29,7 @@ from natstui.model.findings.facts.remember import remembered
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import Entity, Findings, Seat, Seen, of_key
 from natstui.model.findings.rules.account import account_conditions
+from natstui.model.findings.rules.rowless import recreated_again
 from natstui.model.findings.thresholds import (
     GONE_KEPT_S,
     HOLES_FEWEST,
@@ -46,6 +47,8 @@ from natstui.model.servers.watch import ServersRead
 MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
 _PART_ROWS = 300
+MOST_GONE = 5
+"""So many consumers of a stream, or streams, that are gone are told of one by one."""
 
 
 JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced, ServersRead, ClientsRead)
@@ -100,7 +103,7 @@ def _evaluating(
     if len(rows) > _PART_ROWS:
         yield
     _streams(board, seat, state, newer_streams, memory)
-    _rest(board, state)
+    _rest(board, state, memory)
     now = Seat(
         mono_us=state.now_mono_us,
         consumers=state.consumers.roster,
@@ -219,12 +222,8 @@ def _candidates(
     if seat.filtered:
         delivered = columns.delivered_consumer_seq
         rows += [row for row in newer if not delivered[row] and keys[row][:2] in seat.filtered]
-    if memory.lost or memory.recreated_at_us:
-        rows += [
-            row
-            for row in newer
-            if keys[row] in memory.lost or keys[row][:2] in memory.recreated_at_us
-        ]
+    if memory.lost:
+        rows += [row for row in newer if keys[row] in memory.lost]
     rows += _known(board, roster, newer)
     return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
 
@@ -308,12 +307,13 @@ def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memor
         board.settle(entity, causes, mono_us, at_us, STREAM_ORDER)
 
 
-def _rest(board: Board, state: State) -> None:
-    """Judge the account and monitoring itself."""
+def _rest(board: Board, state: State, memory: Memory) -> None:
+    """Judge the account, monitoring itself, and names whose rows come and go."""
     found: dict[Entity, list[tuple[Kind, Seen]]] = {}
-    for entity, kind, seen in account_conditions(state):
+    for entity, kind, seen in (*account_conditions(state), *recreated_again(memory)):
         found.setdefault(entity, []).append((kind, seen))
-    for entity in {*found, *board.others}:
+    gone = board.told_of((GONE, S_GONE))
+    for entity in {*found, *board.others}.difference(gone):
         board.settle(entity, found.get(entity, []), state.now_mono_us, state.now_at_us)
 
 
@@ -321,26 +321,55 @@ def _gone(board: Board, seat: Seat, state: State) -> None:
     """End the findings of what is gone, and tell of durables and streams that were there."""
     consumers, streams = state.consumers.roster, state.streams.roster
     if seat.consumers is not None and seat.consumers is not consumers:
+        gone: dict[str, list[Entity]] = {}
         for key in _missing(seat.consumers, consumers):
             entity = of_key(key)
             board.end(entity)
-            config = seat.consumer_settings.get((entity.stream, entity.consumer))
-            durable = config is not None and config.durable
-            if durable and entity.stream in streams.rows_of_stream and not _back(state, entity):
-                board.tell(entity, GONE, Seen("it was there in the poll before"))
+            name = (entity.stream, entity.consumer)
+            config = seat.consumer_settings.get(name)
+            if config is None or not config.durable or _back(state, entity):
+                continue
+            # One that is recreated again and again is absent now and then.
+            if entity.stream in streams.rows_of_stream and name not in seat.memory.recreated_at_us:
+                gone.setdefault(entity.stream, []).append(entity)
+        for stream, entities in gone.items():
+            _tell_gone(board, GONE, Entity(stream, part="consumers"), entities)
     if seat.streams is not None and seat.streams is not streams:
+        deleted = []
         for key in _missing(seat.streams, streams):
             entity = of_key(key)
             board.end(entity)
             known = seat.stream_settings.get(entity.stream)
             meant = known is not None and known.description == BENCHMARK_STREAM
             if not meant and not _back(state, entity):
-                board.tell(entity, S_GONE, Seen("it was there in the poll before"))
+                deleted.append(entity)
+        if deleted:
+            _tell_gone(board, S_GONE, Entity(part="streams"), deleted)
     for entity in board.told_of((GONE, S_GONE), GONE_KEPT_S):
         board.end(entity)
     for entity in board.told_of((GONE, S_GONE)):
-        if _back(state, entity):
+        if entity.has_row and _back(state, entity):
             board.end(entity)
+
+
+def _tell_gone(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -> None:
+    """Tell of what is gone: one by one, or of many as one finding that counts them."""
+    told = board.told_of((kind,))
+    known = board.open_finding(together, kind)
+    alone = [each for each in told if each.has_row and together.stream in ("", each.stream)]
+    if known is None and len(alone) + len(gone) <= MOST_GONE:
+        for entity in gone:
+            board.tell(entity, kind, Seen("it was there in the poll before"))
+        return
+    before_count = len(alone) if known is None else round(known.numbers.get("count", 0.0))
+    for entity in (*alone, together):
+        board.end(entity)
+    names = sorted(each.consumer or each.stream for each in (*alone, *gone))
+    count = before_count + len(gone)
+    listed = ", ".join(names[:MOST_GONE])
+    more = f" and {count - len(names[:MOST_GONE])} more" if count > MOST_GONE else ""
+    text = f"{count} were there before: {listed}{more}"
+    board.tell(together, kind, Seen(text, numbers={"count": count}))
 
 
 def _back(state: State, entity: Entity) -> bool:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal[
-    "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "errors/s", "events", "bytes"
-]
+    "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "requests/s", "errors/s",
+    "events", "bytes",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ NEAR_SHARE = _threshold(
 FULL_SHARE = _threshold(
     0.98, "full", "share",
     "from this share of a limit of bytes on, a stream that loses messages is held there by it",
+)  # fmt: skip
+FULL_LEAVE_SHARE = _threshold(
+    0.95, "full, leaving", "share",
+    "a stream that was full has room again below this share of its limit of messages",
 )  # fmt: skip
 STUCK_AFTER_S = _threshold(
     30.0, "stuck after", "s",
@@ -208,6 +213,9 @@ ACCOUNT_ALARM_SHARE = _threshold(
 API_ERRORS_PER_S = _threshold(
     1.0, "API errors", "errors/s", "the API of the account answers with more errors than this"
 )
+API_REQUESTS_PER_S = _threshold(
+    100.0, "API requests", "requests/s", "other clients send more requests to the API than this"
+)
 API_SLOW_S = _threshold(
     0.5, "API answers", "s", "the API takes longer than this to answer: it is slow"
 )
@@ -281,6 +289,13 @@ NO_SUBSCRIBER_S = _threshold(
 )
 ORPHANED_POLLS = int(
     _threshold(3, "orphaned", "times", "polls in which messages have no consumer, before a report")
+)
+DROPPED_WINDOW_S = _threshold(
+    15.0, "dropped at once", "s",
+    "what an interest stream stored in the last so many seconds is held against what was wanted",
+)  # fmt: skip
+DROPPED_SHARE = _threshold(
+    0.1, "dropped at once, share", "share", "of the messages that no consumer wants: they are lost"
 )
 PILE_UP_S = _threshold(
     300.0,

@@ -9,6 +9,7 @@ from natstui.model.findings.catalogue.status import (
     CATCHING_UP,
     IDLE,
     QUIET,
+    SOURCING,
     STORING,
     UNUSED,
     UP_TO_DATE,
@@ -66,9 +67,24 @@ def statuses(state: State) -> list[Status | Kind]:
         worst = _worst(state, key)
         found.append(_calm(*counters) if worst is None else worst.kind)  # type: ignore[arg-type]
     for row, status in enumerate(found):
-        if status is WORKING and _is_left(state, row):
+        if not isinstance(status, Status):
+            continue
+        if _sourcing(state, row) is not None:
+            found[row] = SOURCING
+        elif status is WORKING and _is_left(state, row):
             found[row] = UNUSED
     return found
+
+
+def _sourcing(state: State, row: int) -> ConsumerFacts | None:
+    """Return the facts about a consumer that a server created to feed a stream, else None."""
+    columns = state.consumers.columns
+    config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
+    # Clients do not have their messages delivered there, and only few configurations are read.
+    if config is None or not (config.deliver_subject or "").startswith("$JS."):
+        return None
+    facts = ConsumerFacts(state, row)
+    return facts if facts.is_sourcing else None
 
 
 def _is_left(state: State, row: int) -> bool:
@@ -85,7 +101,10 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     worst = _worst(state, key)
     if worst is not None:
         return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
-    columns = state.consumers.columns
+    columns, sourcing = state.consumers.columns, _sourcing(state, row)
+    if sourcing is not None:
+        text = f"feeds {sourcing.fed_stream or 'another stream'}, {sourcing.pending} pending"
+        return Verdict(SOURCING.level, SOURCING.word, text)
     pending, unacked = columns.pending_msgs[row], columns.ack_pending_msgs[row]
     per_s = trend_per_s(history, key, "pending_msgs")
     status = _calm(pending, unacked, per_s, counter_per_s(history, key, "delivered_consumer_seq"))

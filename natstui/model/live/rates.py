@@ -305,6 +305,42 @@ def trend_per_s(history: History, key: Key, name: str) -> float | None:
     return _change_per_s(_at(*start, name), _at(newest, row, name))
 
 
+def backlog_trend_per_s(history: History, key: Key) -> float | None:
+    """Return the trend of a consumer's pending messages, or None where it foretells nothing.
+
+    A backlog that shrinks says when it is delivered only if it also shrinks in the newest third
+    of `TREND_S`, by more than it rises from poll to poll, and because messages are delivered:
+    what was purged is not.
+    """
+    per_s = trend_per_s(history, key, "pending_msgs")
+    if per_s is None or per_s >= 0:
+        return per_s
+    polls = _backlog_polls(history, key)
+    (from_us, first, _), (until_us, last, _) = polls[0], polls[-1]
+    steps = list(pairwise(polls))
+    newest_third = [p for us, p, _ in polls if us >= until_us - (until_us - from_us) / 3]
+    grows = newest_third[-1] > newest_third[0]
+    is_noise = first - last <= max(after[1] - before[1] for before, after in steps)
+    purged = any(before[1] - after[1] > after[2] - before[2] for before, after in steps)
+    return None if grows or is_noise or purged else per_s
+
+
+def _backlog_polls(history: History, key: Key) -> list[tuple[int, int, int]]:
+    """Return when a consumer was polled within `TREND_S`, its pending messages, its deliveries."""
+    polls: list[tuple[int, int, int]] = []
+    horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
+    for sample in history.recent:
+        row = sample.roster.row_of.get(key)
+        if sample.mono_us < horizon_us or row is None:
+            continue
+        columns = sample.columns
+        us = columns["sampled_mono_us"][row]
+        if not polls or us > polls[-1][0]:
+            delivered = columns["delivered_consumer_seq"][row]
+            polls.append((us, columns["pending_msgs"][row], delivered))
+    return polls
+
+
 def _change_per_s(older: Point, newer: Point) -> float | None:
     elapsed_us = newer.mono_us - older.mono_us
     if elapsed_us <= 0 or older.value is None or newer.value is None:

@@ -10,7 +10,12 @@ from natstui.clean import clean_line
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
-from natstui.model.live.rates import ack_rate_column, rate_column, trend_column
+from natstui.model.live.rates import (
+    ack_rate_column,
+    backlog_trend_per_s,
+    rate_column,
+    trend_column,
+)
 from natstui.tui.frame.columns import ColumnSpec, natural
 from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
@@ -114,12 +119,17 @@ def lag(view: ConsumerView, row: int) -> Cell:
 
 def drain_s(view: ConsumerView, row: int) -> float | None:
     """Return seconds until nothing is pending at the trend of the last 30 s."""
-    return time_to_drain_s(view.columns.pending_msgs[row], view.trend(row, "pending_msgs"))
+    return time_to_drain_s(view.columns.pending_msgs[row], _backlog_trend(view, row))
+
+
+def _backlog_trend(view: ConsumerView, row: int) -> float | None:
+    state = view.state
+    return backlog_trend_per_s(state.consumer_history, state.consumers.roster.keys[row])
 
 
 def drain(view: ConsumerView, row: int) -> Cell:
     """Time until nothing is pending at the trend of the last 30 s; never ↗ while it grows."""
-    count, change = view.columns.pending_msgs[row], view.trend(row, "pending_msgs")
+    count, change = view.columns.pending_msgs[row], _backlog_trend(view, row)
     time_s = time_to_drain_s(count, change)
     if time_s is not None:
         return Cell(duration_text(time_s), "dim" if count == 0 else "")
@@ -208,7 +218,13 @@ def _by_lag(view: ConsumerView) -> Sequence[object]:
 
 
 def _by_drain(view: ConsumerView) -> Sequence[object]:
-    changes = trend_column(view.state.consumer_history, "pending_msgs")
+    history, keys = view.state.consumer_history, view.state.consumers.roster.keys
+    changes = trend_column(history, "pending_msgs")
+    # Only a backlog that shrinks needs a closer look, and of many few do.
+    changes = [
+        backlog_trend_per_s(history, key) if change is not None and change < 0 else change
+        for key, change in zip(keys, changes, strict=True)
+    ]
     return list(map(time_to_drain_s, view.columns.pending_msgs, changes))
 
 

@@ -159,6 +159,8 @@ async def rate_limited(site: Site) -> AsyncIterator[None]:
         deliver_subject=f"deliver.{site.stream}", rate_limit_bps=16_000, deliver_policy="new"
     )
     await site.subscribe(f"deliver.{site.stream}")
+    # The server lets one largest payload (1 MiB) pass before it limits.
+    await site.publish(12, size_bytes=100_000)
     yield
     await site.delete_consumer()
 

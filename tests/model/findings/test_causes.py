@@ -374,11 +374,14 @@ def test_consumers_that_the_server_makes_for_sourcing_have_no_finding() -> None:
     assert life.open == {}
 
 
-def by_subject(life: Life, scheduled: tuple[str, ...] = (), **msgs: int) -> SubjectsCounted:
+def by_subject(
+    life: Life, scheduled: tuple[str, ...] = (), matching: str = ">", **msgs: int
+) -> SubjectsCounted:
     names = {name.replace("_", "."): count for name, count in msgs.items()}
     return SubjectsCounted(
-        at_us(life.second), "S", at_us(-600), ">", names, len(names), sum(msgs.values()), scheduled
-    )
+        at_us(life.second), "S", at_us(-600), matching, names, len(names), sum(msgs.values()),
+        scheduled,
+    )  # fmt: skip
 
 
 def test_counted_subjects_name_orphans_and_leave_schedules_alone() -> None:
@@ -409,7 +412,8 @@ def test_a_subject_that_is_full_is_named() -> None:
 def test_chunks_of_an_interrupted_upload_are_named() -> None:
     life = Life({}, {"kind": "object"})
     life.poll(stream={"last_at_us": at_us(0)})
-    life.add(by_subject(life, O_b_C_one=40, O_b_C_two=3, O_b_M_two=1))
+    # As the poller counts it of an object store.
+    life.add(by_subject(life, (), "$O.S.>", O_S_C_one=40, O_S_C_two=3, O_S_M_two=1))
     life.polls(20)
     assert life.open == {}
     life.polls(15)

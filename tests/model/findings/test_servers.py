@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.watch import ClientCount, ClientsRead, clients_read
+from natstui.model.clients.connection import ClientConnection, Listening
+from natstui.model.clients.watch import (
+    ClientCount,
+    ClientsRead,
+    clients_read,
+    shared_subjects,
+)
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.live.state import State
@@ -289,6 +294,18 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
     for second in (91, 130):
         state = judged_after(judged_after(state, calm), at(second))
     assert found(state) == {}
+
+
+def test_subjects_that_several_clients_subscribe_to_without_a_queue_group_are_counted() -> None:
+    def listens(number: int, *to: tuple[str, str | None]) -> ClientConnection:
+        subscriptions = tuple(Listening(subject, queue, 0) for subject, queue in to)
+        return _connection(number, None, listening=subscriptions)
+
+    rows = [
+        listens(1, ("deliver.a", None), ("deliver.b", "g"), ("alone", None)),
+        listens(2, ("deliver.a", None), ("deliver.a", None), ("deliver.b", "g")),
+    ]
+    assert shared_subjects(rows) == {"deliver.a": 2}
 
 
 def test_leaders_on_one_server_are_worth_knowing() -> None:

@@ -65,6 +65,13 @@ A_API_BACKLOG = Kind(
     "mend the client",
     "Insights JETSTREAM_005", 0.0, 2.0, ("API backlog",),
 )  # fmt: skip
+A_API_FLOOD = Kind(
+    "NT-A28", "account", "warning", "many API requests",
+    "clients of the account send very many requests to the JetStream API",
+    "which client asks for consumer or stream info in its loop: its code",
+    "keep one consumer and pull from it; read info rarely, or let a message say what changed",
+    "Insights JETSTREAM_005", 2.0, 5.0, ("API requests",), 5.0,
+)  # fmt: skip
 A_UNLIMITED = Kind(
     "NT-A51", "account", "info", "account unlimited",
     "neither memory nor storage of the account is limited: one stream may fill the disk",
@@ -106,6 +113,13 @@ M_EVENTS_LEFT_OUT = Kind(
     "which consumer has a storm of naks",
     "mend that client first",
 )  # fmt: skip
+M_NOT_DELIVERED = Kind(
+    "NT-M31", "monitoring", "warning", "alert not delivered",
+    "a rule of [alerts] cannot send its notices, so somebody is not informed",
+    "the reason beside it, and the webhook, command or subject of the rule",
+    "fix the rule or its receiver; `natstui alert` continues by itself",
+)  # fmt: skip
+"""Only `natstui alert` finds it, and the other rules send it."""
 M_CLOCK = Kind(
     "NT-M51", "monitoring", "info", "clock set",
     "the clock of this machine was set: spans around it are not exact",

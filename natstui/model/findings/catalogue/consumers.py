@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.status import UNEXPLAINED, Status
-from natstui.model.findings.thresholds import NO_SUBSCRIBER_S
+from natstui.model.findings.thresholds import (
+    FALLING_WINDOW_S,
+    LEADERS_WINDOW_S,
+    NO_SUBSCRIBER_S,
+    PACE_KNOWN_S,
+)
 
 UNREACHABLE = Kind(
     "NT-C01", "consumer", "critical", "leader unreachable",
@@ -53,6 +58,7 @@ NO_PULLS = Kind(
     "whether a client of it runs; it pulled regularly before",
     "start the client; `N` pulls one message by hand (`nats consumer next STREAM CONSUMER`)",
     "netdata pull diagnosis 2", 0.0, 0.0, ("no pulls after", "pace", "known pace"),
+    window_s=PACE_KNOWN_S,
 )  # fmt: skip
 NO_SUBSCRIBER = Kind(
     "NT-C08", "consumer", "critical", "no subscriber",
@@ -125,6 +131,7 @@ FALLING_BEHIND = Kind(
     "Insights CONSUMER_008", 0.0, 5.0,
     ("falling behind, window", "falling behind, rate", "falling behind, backlog",
      "falling behind, time"),
+    window_s=FALLING_WINDOW_S,
 )  # fmt: skip
 NOT_ACKNOWLEDGED = Kind(
     "NT-C25", "consumer", "warning", "not acked within ack wait",
@@ -201,6 +208,7 @@ LEADER_FLAPS = Kind(
     "load and network of the servers that hold its replicas",
     "`nats server report jetstream`; `.` step down picks another leader",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
+    window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
 GONE = Kind(
     "NT-C38", "consumer", "warning", "consumer deleted", "it was there, and is deleted",
@@ -256,6 +264,7 @@ RECREATED = Kind(
     "which client does it: the events (`3`)",
     "let the client keep the consumer and bind to it",
     "", 0.0, 5.0, ("recreated", "recreated, fewest"),
+    window_s=5.0,
 )  # fmt: skip
 ROLLED_BACK = Kind(
     "NT-C47", "consumer", "warning", "ahead of its stream",
@@ -270,6 +279,13 @@ LOST_BEFORE_ACK = Kind(
     "the limits of the stream against how long the client takes to ack",
     "`e` on the stream and raise its limits; ack faster in the client",
     "", 0.0, 0.0, ("lost",),
+)  # fmt: skip
+PROCESSED_TWICE = Kind(
+    "NT-C49", "consumer", "warning", "each message processed twice",
+    "several clients subscribe to its deliver subject without a queue group",
+    "whether these are instances of one service (`W`): each of them receives every message",
+    "set a deliver group and let them subscribe in it, or use a pull consumer",
+    "", 0.0, 0.0, (),
 )  # fmt: skip
 NOT_PULLED_YET = Kind(
     "NT-C54", "consumer", "info", "no open pulls",

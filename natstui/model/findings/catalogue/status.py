@@ -26,6 +26,7 @@ CATCHING_UP = Status(3, "ok", "catching up", "it takes messages faster than they
 WORKING = Status(2, "ok", "working", "messages are delivered and acknowledged")
 UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing unacknowledged")
 IDLE = Status(0, "idle", "idle", "nothing pending, nothing unacknowledged")
+SOURCING = Status(2, "ok", "sourcing", "the server copies messages to another stream through it")
 UNUSED = Status(0, "idle", "unused", "no client uses it: the server removes it")
 UNEXPLAINED = Status(2, "unknown", "unknown", "nothing recorded explains it")
 

@@ -1,8 +1,9 @@
-"""The catalogue of findings about streams. Imports nothing of ours but `kind`."""
+"""The catalogue of findings about streams. Imports nothing of ours but `kind` and thresholds."""
 
 from __future__ import annotations
 
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.thresholds import LEADERS_WINDOW_S, STEADY_RUN_S, STOPPED_LEAST_S
 
 S_UNREACHABLE = Kind(
     "NT-S01", "stream", "critical", "leader unreachable",
@@ -61,6 +62,7 @@ S_NO_INTEREST = Kind(
     "a stream with interest retention keeps nothing that no consumer filter matches",
     "whether its consumers were deleted, or their filters are too narrow",
     "create the consumers, or keep messages by limits",
+    window_s=3.0,
 )  # fmt: skip
 S_PEER_AWAY = Kind(
     "NT-S23", "stream", "warning", "replica offline",
@@ -131,6 +133,7 @@ S_LEADER_FLAPS = Kind(
     "load and network of the servers of its replicas",
     "`nats server report jetstream`; `.` step down picks another leader",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
+    window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
 S_ROLLED_BACK = Kind(
     "NT-S30", "stream", "warning", "store rolled back",
@@ -180,6 +183,7 @@ S_STOPPED = Kind(
     "start the publisher; a stream that is sealed or full, or too large a message, is a reject",
     "", 0.0, 0.0, ("steady publisher", "steady publisher, gap", "publisher stopped",
                    "publisher stopped, gaps"),
+    window_s=STEADY_RUN_S + STOPPED_LEAST_S,
 )  # fmt: skip
 S_SOURCE_UNMATCHED = Kind(
     "NT-S35", "stream", "warning", "filter of source matches nothing",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.streams import S_PILE_UP
 from natstui.model.findings.causes.cause import Cause, Found, diagnose, order_of
 from natstui.model.findings.causes.lagging import lagging
 from natstui.model.findings.causes.metadata import consumer_threshold
@@ -18,7 +19,7 @@ from natstui.model.findings.causes.settings import (
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.row import away, replicas_count
 from natstui.model.findings.facts.stream import StreamFacts
-from natstui.model.findings.finding import Seen
+from natstui.model.findings.finding import Seen, of_key
 from natstui.model.findings.thresholds import (
     ACKS_AGAIN_SHARE,
     ACKS_FEWEST,
@@ -42,9 +43,9 @@ from natstui.model.findings.thresholds import (
     NEW_CONSUMER_S,
     NO_PULLS_AFTER_S,
     ONE_MESSAGE_POLLS,
+    PILE_UP_S,
     POISON_DELIVERIES,
     RECENT_S,
-    RECREATED_FEWEST,
     REPEATS_FEWEST,
     REPEATS_MOST_SHARE,
     REPEATS_SHARE,
@@ -168,10 +169,14 @@ def _repeated(f: Facts, known: bool) -> Found:
     repeats = f.one_message_repeats
     if f.one_message_polls < ONE_MESSAGE_POLLS or repeats < POISON_DELIVERIES:
         return None
-    # The counters may be of other messages that were acked since: this one must come again.
+    # The counters may be of other messages that were acked since: this one must come again and
+    # again while it is watched, as soon as that was possible.
     wait_s = f.longest_ack_wait_s or 0.0
-    if not f.watched_repeats and f.floor_unmoved_s > 2 * wait_s + 3:
-        return None
+    if f.watched_s > 2 * wait_s + 3 and not known:
+        if f.one_message_s < 3 * wait_s or f.watched_repeats < ONE_MESSAGE_POLLS:
+            return None
+        if f.naks_count >= f.watched_repeats:
+            return None
     first = f.floor + 1
     announced = [each for each in f.naks.messages if each.stream_seq == first]
     if announced and announced[0].deliveries_count < POISON_DELIVERIES:
@@ -222,17 +227,11 @@ def floor_blocked(f: Facts, known: bool) -> Found:
         return None
     if delivered <= 0 and not known:
         return None
-    seconds = f.floor_unmoved_s
-    if seconds < FLOOR_BLOCKED_S and not known:
-        # In a new process: how long it takes to ack so many, at the pace of now.
-        watched_s = (
-            f.past.values("delivered_consumer_seq", FLOOR_BLOCKED_S)[0][0]
-            - f.past.values("delivered_consumer_seq", FLOOR_BLOCKED_S)[-1][0]
-        ) / 1e6
-        if f.floor_unmoved_polls < ONE_MESSAGE_POLLS:
-            return None
-        if behind * watched_s < FLOOR_BLOCKED_S * delivered:
-            return None
+    # What a client lost comes back soon after a usual ack wait.
+    back_s = (f.longest_ack_wait_s or 0.0) + 5
+    least_s = back_s if FLOOR_BLOCKED_S < back_s < 2 * FLOOR_BLOCKED_S else FLOOR_BLOCKED_S
+    if f.floor_blocked_s < least_s and not known:
+        return None
     text = f"message {f.floor + 1} is not acked, {behind} after it are"
     return Seen(text, None, (f.floor + 1,))
 
@@ -374,9 +373,14 @@ def _unpulled(f: Facts) -> bool:
 
 
 def _quiet_text(f: Facts) -> str:
+    keeps, kept = "", f.kept_alone_msgs
+    if kept and f.stream is not None:
+        keeps = f"; it alone keeps {kept} of {counted(f.stream.stored_msgs, 'message')}"
     if f.quiet_s is None:
-        return f"{f.pending} pending, no pull request is open, and none ever delivered anything"
-    return f"{f.pending} pending, no pull request is open, last delivery {f.quiet_s:.0f} s ago"
+        when = "and none ever delivered anything"
+    else:
+        when = f"last delivery {f.quiet_s:.0f} s ago"
+    return f"{f.pending} pending, no pull request is open, {when}{keeps}"
 
 
 def not_pulled_yet(f: Facts, known: bool) -> Found:
@@ -423,6 +427,9 @@ def pulls_refused(f: Facts, known: bool) -> Found:
     """Nothing was ever delivered, and the consumer refuses pulls that do not fit it."""
     if not _unpulled(f) or f.quiet_s is not None or f.waiting_s <= NO_PULLS_AFTER_S:
         return None
+    # A pull that was open was not refused.
+    if (f.unanswered_pulls_s or 0.0) > 0:
+        return None
     limits = [(name, f.settings.get(name)) for name in _PULL_LIMITS]
     texts = [
         duration_text(value / 1e9) if name == "max_expires" else f"{value} {_PULL_LIMITS[name]}"
@@ -439,9 +446,19 @@ def pulls_refused(f: Facts, known: bool) -> Found:
     return Seen(f"{text} are refused", f.waiting_since_us)
 
 
+def _is_pulled(f: Facts) -> bool:
+    """Tell whether clients pull since messages are pending, also where no pull is open now."""
+    if f.config is None or not f.config.pull:
+        return False
+    unanswered_s, gap_s = f.unanswered_pulls_s, f.pull_gap_s
+    if unanswered_s is None or unanswered_s <= FETCH_LOOP_S or gap_s is None:
+        return False
+    return gap_s <= f.allowed_gap_s
+
+
 def _ineligible(f: Facts, after_s: float) -> bool:
-    """Tell whether pull requests are open, messages are pending, and nothing is delivered."""
-    if not f.served or not _waits(f) or f.waiting_s <= after_s:
+    """Tell whether clients pull or are bound, messages are pending, and nothing is delivered."""
+    if not (f.served or _is_pulled(f)) or not _waits(f) or f.waiting_s <= after_s:
         return False
     return f.settings.get("replay_policy") != "original" and not f.settings.get("rate_limit_bps")
 
@@ -478,6 +495,17 @@ def no_eligible_pull(f: Facts, known: bool) -> Found:
     return _seen_for_three_polls(f, known, f"{text} {why}")
 
 
+def processed_twice(f: Facts, known: bool) -> Found:
+    """Several clients subscribe without a queue group: each of them receives every message."""
+    config, clients = f.config, f.state.clients
+    if config is None or clients is None or not config.deliver_subject or config.deliver_group:
+        return None
+    count = (clients.shared_count or {}).get(config.deliver_subject, 0)
+    if count < 2 or not config.durable:
+        return None
+    return Seen(f"{count} clients subscribe to {config.deliver_subject} without a queue group")
+
+
 def flow_stall(f: Facts, known: bool) -> Found:
     """The subscriber does not reply to flow control."""
     if f.config is None or f.config.pull or not f.settings.get("flow_control"):
@@ -492,15 +520,10 @@ def stalled(f: Facts, known: bool) -> Found:
     """Clients pulled since messages are pending, and none was delivered."""
     if f.config is None or not f.config.pull or not _waits(f) or f.waiting_s <= STALLED_S:
         return None
-    if f.settings.get("replay_policy") == "original":
+    # Where a priority policy decides who receives, a pull that gets nothing is not too small.
+    if f.settings.get("replay_policy") == "original" or f.config.priority_policy:
         return None
-    unanswered_s, gap_s = f.unanswered_pulls_s, f.pull_gap_s
-    if (
-        unanswered_s is None
-        or unanswered_s <= FETCH_LOOP_S
-        or gap_s is None
-        or gap_s > f.allowed_gap_s
-    ):
+    if not _is_pulled(f):
         return None
     text = f"{f.pending} pending, clients pull, nothing delivered for {f.waiting_s:.0f} s"
     return _seen_for_three_polls(f, known, text)
@@ -615,14 +638,6 @@ def rolled_back(f: Facts, known: bool) -> Found:
     return Seen(f"it received up to {delivered}, the stream ends at {delivered - ahead}")
 
 
-def recreated(f: Facts, known: bool) -> Found:
-    """A client deletes and recreates it again and again."""
-    count = f.recreated_count
-    if count < RECREATED_FEWEST:
-        return None
-    return Seen(f"recreated {count} times in a minute", f.recreated_at_us[0])
-
-
 def max_waiting(f: Facts, known: bool) -> Found:
     """No further pull request is accepted."""
     limit = f.config.max_waiting_pulls_count if f.config else None
@@ -649,7 +664,7 @@ def _began_us(counts: MessageCounts) -> int:
 
 
 _FLOW = ("pending_msgs", "ack_pending_msgs", "open_pulls", "waiting_s", "quiet_s")
-_PACE = (*_FLOW, "pull_gap_s", "longest_pull_gap_s", "allowed_gap_s", "age_s")
+_PACE = ("kept_alone_msgs", *_FLOW, "pull_gap_s", "longest_pull_gap_s", "allowed_gap_s", "age_s")
 _REPEATS = (
     "redelivered_msgs", "deliveries", "repeats", "repeat_share", "repeat_polls", "naks_count",
     "floor_moved_msgs", "acked_ago_s", "longest_ack_wait_s",
@@ -665,12 +680,12 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.ALL_NAKED, all_naked, ("recent_naks_count", "nak_share", "ack_pending_msgs"),
           ("redelivery", "delivery"), ANNOUNCED),
     Cause(kinds.POISON, poison,
-          ("one_message_polls", "one_message_repeats", "watched_repeats", "floor_unmoved_s",
+          ("one_message_polls", "one_message_s", "one_message_repeats", "watched_repeats",
            "redelivered_msgs"), ("redelivery", "delivery"), REDELIVERED | ANNOUNCED),
     Cause(kinds.NEVER_ACKED, never_acked, _REPEATS, ("redelivery", "delivery"), REDELIVERED),
     Cause(kinds.ACK_LIMIT, ack_limit, _HELD, ("delivery", "redelivery"), UNACKED),
     Cause(kinds.FLOOR_BLOCKED, floor_blocked,
-          ("floor_unmoved_s", "floor_unmoved_polls", "acked_behind_floor_msgs", "deliveries"),
+          ("floor_blocked_s", "acked_behind_floor_msgs", "deliveries"),
           ("redelivery",), UNACKED),
     Cause(kinds.ACK_WAIT_SHORT, acked_late, _REPEATS, ("redelivery",), REDELIVERED | ANNOUNCED),
     Cause(kinds.REDELIVERING, redelivered, _REPEATS, ("redelivery", "delivery"), REDELIVERED),
@@ -700,9 +715,9 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.GAVE_UP, max_deliver_reached, ("dropped_msgs", "redelivered_msgs"), (),
           REDELIVERED | ANNOUNCED),
     Cause(kinds.TERMINATED, terminated, (), (), ANNOUNCED),
-    Cause(kinds.RECREATED, recreated, ("recreated_count",)),
     Cause(kinds.LEADER_FLAPS, leader_changes, (), (), ANNOUNCED),
     Cause(kinds.MAX_WAITING, max_waiting, ("open_pulls",)),
+    Cause(kinds.PROCESSED_TWICE, processed_twice),
     Cause(kinds.NO_MATCH, no_match, ("pending_msgs", "age_s")),
     Cause(kinds.PAST_THE_END, past_the_end, ()),
     Cause(kinds.EXPIRING, expiring, ("held_s",)),
@@ -716,11 +731,24 @@ _UNUSED = tuple(one for one in CONSUMER_CAUSES if "contact" in one.topics)
 """What can be wrong with a consumer that no client uses."""
 
 
+def _is_one_of_a_leak(f: Facts) -> bool:
+    """Tell whether it is one of the consumers that pile up in its stream, and nobody uses it."""
+    stream = f.stream
+    if stream is None or f.served or (f.quiet_s is not None and f.quiet_s < NO_PULLS_AFTER_S):
+        return False
+    watched = f.state.findings.watched.get(of_key(stream.key), ())
+    leak = next((w.finding for w in watched if w.finding.kind is S_PILE_UP and w.raised), None)
+    if leak is None:
+        return False
+    return f.columns.created_at_us[f.row] >= leak.since_us - round(PILE_UP_S * 1e6)
+
+
 def consumer_causes(f: ConsumerFacts, known: frozenset[Kind]) -> list[tuple[Kind, Seen]]:
     """Return every cause that holds for a consumer now, with its facts."""
     has = PENDING if f.pending else 0
     has |= UNACKED if f.unacked else 0
     has |= REDELIVERED if f.redelivered else 0
     has |= ANNOUNCED if f.trouble is not None else 0
-    causes = _UNUSED if f.is_sourcing or f.is_left else CONSUMER_CAUSES
+    is_unused = f.is_sourcing or f.is_left or _is_one_of_a_leak(f)
+    causes = _UNUSED if is_unused else CONSUMER_CAUSES
     return diagnose(causes, f, has, known)

@@ -51,6 +51,7 @@ def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration |
     few_pulls = 0 < (config.max_waiting_pulls_count or 0) <= MANY_PULLS
     return (
         bool(config.inactive_threshold_ns)
+        or bool(config.durable and config.deliver_subject and not config.deliver_group)
         or (config.pull and few_pulls)
         or config.deliver_policy in ("by_start_sequence", "by_start_time")
         or bool(config.priority_policy)
@@ -86,7 +87,8 @@ def stored_without_match(f: ConsumerFacts) -> int | None:
     columns, row = f.columns, f.row
     if stream is None or config is None or stream.config is None or f.pending or f.unacked:
         return None
-    if columns.delivered_consumer_seq[row] or columns.delivered_stream_seq[row]:
+    # Its delivered stream sequence passes what its filters leave out.
+    if columns.delivered_consumer_seq[row]:
         return None
     counts = [f.state.subject_counts.get((f.name[0], each)) for each in config.filter_subjects]
     if any(count is not None and count.stored_msgs for count in counts):

@@ -15,6 +15,9 @@ from natstui.model.findings.facts.row import away
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import Seen
 from natstui.model.findings.thresholds import (
+    DROPPED_SHARE,
+    DROPPED_WINDOW_S,
+    FULL_LEAVE_SHARE,
     FULL_SOON_HELD_S,
     FULL_SOON_S,
     GIVEN_UP_KEPT_S,
@@ -132,7 +135,9 @@ def full(f: Facts, known: bool) -> Found:
     if config is None or config.discard != "new":
         return None
     stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
-    if config.max_msgs and stored >= config.max_msgs:
+    # A full queue whose clients work has room for a moment, and is full again.
+    least = (config.max_msgs or 0) * (FULL_LEAVE_SHARE if known else 1)
+    if config.max_msgs and stored >= least:
         return Seen(f"{stored} of {config.max_msgs} messages: publishes are rejected")
     if bytes_are_full(Fill(stored, size, None, config.max_bytes), losing=False):
         text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}"
@@ -370,14 +375,12 @@ def orphaned(f: Facts, known: bool) -> Found:
         return None
     if not f.columns.consumers_count[f.row]:
         return Seen(f"{counted(stored, 'message')}, and no consumer", hold_s=1.0)
-    count = f.orphaned_msgs
-    if not count or f.orphaned_polls < ORPHANED_POLLS:
+    count, filters, counts = f.orphaned_msgs, f.filters, f.counted
+    if not count or f.orphaned_polls < ORPHANED_POLLS or filters is None or f.is_covered:
         return None
-    consumers, counts = f.consumers(), f.counted
     # Scheduled messages wait for their time on subjects of their own.
-    if consumers is None or (f.settings.get("allow_msg_schedules") and counts is None):
+    if f.settings.get("allow_msg_schedules") and counts is None:
         return None
-    filters = [subject for one in consumers for subject in one.filter_subjects or (">",)]
     if counts is not None:
         unmatched = [
             subject
@@ -385,13 +388,15 @@ def orphaned(f: Facts, known: bool) -> Found:
             if not any(overlap(each, subject) for each in filters)
         ]
         orphans = [subject for subject in unmatched if subject not in counts.scheduled_subjects]
-        if unmatched and not orphans:
+        is_newer = counts.at_us >= (f.orphaned_since_us or 0)
+        is_complete = counts.subjects_count == len(counts.msgs_by_subject)
+        if not orphans and (unmatched or (is_newer and is_complete)):
             return None
         if orphans:
             text = f"{counted(count, 'message')} that no consumer waits for, on"
             return Seen(f"{text} {', '.join(orphans[:5])}", f.orphaned_since_us)
     alone = [s for s in config.subjects if not any(overlap(s, each) for each in filters)]
-    why = f"the consumer filters are {', '.join(list(dict.fromkeys(filters))[:5])}"
+    why = f"the consumer filters are {', '.join(filters[:5])}"
     if alone:
         why = f"no consumer filter matches {', '.join(alone[:5])}"
     text = f"{counted(count, 'message')} that no consumer waits for; {why}"
@@ -408,13 +413,16 @@ def dropped_at_once(f: Facts, known: bool) -> Found:
         return Seen(
             f"no consumer: {counted(last_seq, 'message')} published, none is kept", hold_s=1.0
         )
-    count = f.dropped_at_once_msgs
-    if not count or f.dropped_at_once_polls < ORPHANED_POLLS:
+    if f.is_covered or f.came_per_s is None or f.unwanted_per_s is None:
         return None
-    consumers = f.consumers() or []
-    filters = [subject for one in consumers for subject in one.filter_subjects or (">",)]
-    text = f"at least {count} messages of each poll are dropped; the consumer filters are"
-    return Seen(f"{text} {', '.join(dict.fromkeys(filters))}")
+    share = DROPPED_SHARE / 2 if known else DROPPED_SHARE
+    if f.unwanted_per_s * DROPPED_WINDOW_S < ORPHANED_POLLS or (
+        f.unwanted_per_s < share * f.came_per_s
+    ):
+        return None
+    text = f"at least {f.unwanted_per_s:.1f} of {f.came_per_s:.1f} messages a second are dropped"
+    filters = ", ".join((f.filters or [])[:5])
+    return Seen(f"{text}; the consumer filters are {filters}", hold_s=2.0)
 
 
 def piling_up(f: Facts, known: bool) -> Found:
@@ -501,7 +509,7 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
           ("orphaned_msgs", "orphaned_polls", "dropped_by_consumers_msgs", "stored_msgs"),
           ("consumers",)),
     Cause(kinds.S_NO_INTEREST, dropped_at_once,
-          ("dropped_at_once_msgs", "dropped_at_once_polls"), ("consumers",)),
+          ("unwanted_per_s", "came_per_s"), ("consumers",)),
     Cause(kinds.S_PILE_UP, piling_up, ("unused_new_consumers_count",), ("clients",)),
     Cause(kinds.S_LEFT, left_behind, ("left_consumers_count",), ("clients",)),
     Cause(kinds.S_SUBJECTS, many_subjects),

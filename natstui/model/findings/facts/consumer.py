@@ -19,6 +19,7 @@ from natstui.model.findings.facts.row import (
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.thresholds import (
     FETCH_LOOP_S,
+    ONE_MESSAGE_POLLS,
     RECENT_S,
     REPEATS_WINDOW_S,
     UNKNOWN_PACE_S,
@@ -87,6 +88,13 @@ class ConsumerFacts:
     def is_sourcing(self) -> bool:
         """The server created it to feed a stream that sources this one."""
         return bool(self.settings.get("sourcing") or self.settings.get("direct"))
+
+    @property
+    def fed_stream(self) -> str | None:
+        """The stream that it feeds, where the server says so."""
+        metadata = self.settings.get("metadata")
+        name = metadata.get("_nats.src.stream") if isinstance(metadata, dict) else None
+        return str(name) if name else None
 
     @property
     def is_held(self) -> bool:
@@ -221,11 +229,6 @@ class ConsumerFacts:
         """The messages that its stream removed before it received them."""
         return self._memory.lost.get(self.key)
 
-    @property
-    def recreated_at_us(self) -> tuple[int, ...]:
-        """When a consumer of its name was recreated in the last minute."""
-        return self._memory.recreated_at_us.get(self.name, ())
-
     @cached_property
     def _floor_polls(self) -> list[tuple[int, int, int, int]]:
         """Polls since its ack floor moved, newest first: when, deliveries, sequence, repeated."""
@@ -239,6 +242,17 @@ class ConsumerFacts:
             if floor != self.floor:
                 break
             found.append((us, deliveries, seq, repeated))
+        return found
+
+    @cached_property
+    def _blocked_polls(self) -> list[tuple[int, int]]:
+        """Newest polls in which messages behind the same ack floor were acked: when, sequence."""
+        unacked = self.past.values("ack_pending_msgs", _FLOOR_WINDOW_S)
+        found = []
+        for (us, _, seq, _), (_, count) in zip(self._floor_polls, unacked, strict=False):
+            if seq - self.floor <= count:
+                break
+            found.append((us, seq))
         return found
 
     # Facts.
@@ -264,6 +278,20 @@ class ConsumerFacts:
         if self.config is None or not self.config.pull:
             return None
         return self.columns.waiting_pulls_count[self.row]
+
+    @consumer_fact("msgs", needs="its stream")
+    def kept_alone_msgs(self) -> int | None:
+        """Messages of an interest stream that it alone keeps there."""
+        stream = self.stream
+        if stream is None or stream.config is None or stream.config.retention != "interest":
+            return None
+        rows, columns = stream.consumer_rows, self.columns
+        if len(rows) != stream.columns.consumers_count[stream.row]:
+            return None
+        others = (row for row in rows if row != self.row)
+        wanted = (columns.pending_msgs[row] + columns.ack_pending_msgs[row] for row in others)
+        stored = min(stream.columns.stored_msgs[stream.row], self.pending + self.unacked)
+        return max(0, stored - max(wanted, default=0))
 
     @consumer_fact("s")
     def age_s(self) -> float:
@@ -335,16 +363,21 @@ class ConsumerFacts:
         pace = self._memory.pulls.get(self.key)
         return UNKNOWN_PACE_S if pace is None else pace.allowed_gap_s
 
-    @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="two polls")
-    def floor_unmoved_s(self) -> float:
-        """How long polls have seen its ack floor in one position."""
-        polls = self._floor_polls
-        return (polls[0][0] - polls[-1][0]) / _US if polls else 0.0
+    @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="three polls")
+    def floor_blocked_s(self) -> float:
+        """How long messages behind its ack floor have been acked while the floor stays.
 
-    @consumer_fact("polls", window_s=_FLOOR_WINDOW_S)
-    def floor_unmoved_polls(self) -> int:
-        """Newest polls that saw its ack floor in one position."""
-        return len(self._floor_polls)
+        Where it was so in the first poll, the time that so many take at the pace of now.
+        """
+        polls = self._blocked_polls
+        if len(polls) < ONE_MESSAGE_POLLS:
+            return 0.0
+        seen_s = (polls[0][0] - polls[-1][0]) / _US
+        if len(polls) < len(self.past.values("ack_pending_msgs", _FLOOR_WINDOW_S)):
+            return seen_s
+        delivered = polls[0][1] - polls[-1][1]
+        behind = polls[0][1] - self.floor
+        return max(seen_s, seen_s * behind / delivered) if delivered > 0 else seen_s
 
     @consumer_fact("msgs")
     def acked_behind_floor_msgs(self) -> int | None:
@@ -393,6 +426,18 @@ class ConsumerFacts:
         """How far its ack floor moved, counted in deliveries."""
         return self.past.grown("ack_floor_consumer_seq", REPEATS_WINDOW_S)
 
+    @consumer_fact("s", window_s=_FLOOR_WINDOW_S)
+    def watched_s(self) -> float:
+        """How long it has been polled."""
+        polls = self.past.values("ack_floor_stream_seq", _FLOOR_WINDOW_S)
+        return (polls[0][0] - polls[-1][0]) / _US
+
+    @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="three polls")
+    def one_message_s(self) -> float:
+        """The time of the polls in which one message alone was redelivered."""
+        polls = self._floor_polls[: self.one_message_polls]
+        return (polls[0][0] - polls[-1][0]) / _US if polls else 0.0
+
     @consumer_fact("polls", window_s=_FLOOR_WINDOW_S, needs="three polls")
     def one_message_polls(self) -> int:
         """Newest polls in which its ack floor stayed and one message was redelivered, no other."""
@@ -440,9 +485,11 @@ class ConsumerFacts:
     @consumer_fact("share", window_s=RECENT_S, needs="advisories")
     def nak_share(self) -> float:
         """The share of deliveries that its clients nak'd."""
-        count = self.recent_naks_count
-        settled = self.past.grown("ack_floor_consumer_seq", RECENT_S)
-        delivered = self.past.grown("delivered_consumer_seq", RECENT_S) or 0
+        polls = self.past.values("delivered_consumer_seq", RECENT_S)
+        (until_us, now), (from_us, before) = polls[0], polls[-1]
+        # Polls may be further apart: naks and deliveries are those of the same time.
+        count = self.naks.recent_count(self.at_us, max(RECENT_S, (until_us - from_us) / _US))
+        settled, delivered = self.past.grown("ack_floor_consumer_seq", RECENT_S), now - before
         return min(1.0, count / max(1, delivered, count if settled == 0 else 0))
 
     @consumer_fact("msgs")
@@ -455,11 +502,6 @@ class ConsumerFacts:
     def lost_msgs(self) -> int | None:
         """Messages that its stream removed before it received them, all together."""
         return None if self.lost is None else self.lost.lost_msgs
-
-    @consumer_fact("count", window_s=60.0, needs="two polls")
-    def recreated_count(self) -> int:
-        """How often a consumer of its name was recreated."""
-        return len(self.recreated_at_us)
 
     @consumer_fact("msgs", needs="its stream")
     def ahead_of_stream_msgs(self) -> int | None:

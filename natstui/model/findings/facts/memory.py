@@ -17,6 +17,9 @@ from natstui.model.findings.thresholds import (
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 
+Name = tuple[str | int, ...]
+"""The key of a row without the time of its creation."""
+
 
 @dataclass(frozen=True, slots=True)
 class PullPace:
@@ -93,6 +96,8 @@ class Run:
     """The lowest of the newest three."""
     since_at_us: int
     newest_msgs: tuple[int, ...] = ()
+    missed_polls_count: int = 0
+    """Newest polls in which it was not above zero, though it was in enough polls before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,14 @@ class Memory:
     """Work queues that have more messages than their consumers wait for."""
     differing: Mapping[Key, Run] = field(default_factory=dict)
     """Streams of which a replica has other messages than the leader."""
-    dropped: Mapping[Key, Run] = field(default_factory=dict)
-    """Interest streams that store messages and keep none of them."""
     recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """When a consumer of a name was seen recreated, UTC, the newest last."""
+    gone_at_us: Mapping[Name, int] = field(default_factory=dict)
+    """When a consumer of a name was seen deleted, UTC, of the last minute."""
     streams_recreated_at_us: Mapping[str, int] = field(default_factory=dict)
     """When a stream of a name was seen recreated, UTC."""
+    streams_gone_at_us: Mapping[Name, int] = field(default_factory=dict)
+    """When a stream of a name was seen deleted, UTC: one that is created under it is another."""
 
 
 @dataclass(frozen=True, slots=True)

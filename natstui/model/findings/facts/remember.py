@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from natstui.model.assets.configuration import StreamConfiguration
@@ -10,6 +10,7 @@ from natstui.model.findings.facts.memory import (
     Before,
     Lost,
     Memory,
+    Name,
     PullPace,
     Purged,
     Run,
@@ -19,6 +20,7 @@ from natstui.model.findings.facts.row import settings_of
 from natstui.model.findings.thresholds import (
     GONE_KEPT_S,
     LOST_KEPT_S,
+    ORPHANED_POLLS,
     PACE_FORGET_SHARE,
     STEADY_GAP_S,
     TIMES_KEPT_S,
@@ -49,11 +51,9 @@ def remembered(
     for row in stream_rows:
         streams.update(row)
     lost = _lost(known.lost, before, state, consumer_rows, streams.raised)
-    recreated = _recreated(known.recreated_at_us, before, state)
     return Memory(
         pulls, lost, streams.flows, streams.purged, streams.orphans, streams.differing,
-        streams.dropped, recreated,
-        _streams_recreated(known.streams_recreated_at_us, before, state),
+        *_recreated(known, before, state), *_streams_recreated(known, before, state),
     )  # fmt: skip
 
 
@@ -76,7 +76,6 @@ def _alive(memory: Memory, before: Before | None, state: State) -> Memory:
             purged={key: it for key, it in memory.purged.items() if key in alive},
             orphans={key: it for key, it in memory.orphans.items() if key in alive},
             differing={key: it for key, it in memory.differing.items() if key in alive},
-            dropped={key: it for key, it in memory.dropped.items() if key in alive},
         )
     return memory
 
@@ -162,7 +161,6 @@ class _Streams:
         self.purged = dict(known.purged)
         self.orphans = dict(known.orphans)
         self.differing = dict(known.differing)
-        self.dropped = dict(known.dropped)
         self.raised: dict[str, tuple[int, int, bool]] = {}
         """Stream → first sequence then and now, and whether a limit explains it."""
 
@@ -197,8 +195,6 @@ class _Streams:
             retained = config is not None and config.retention == "limits"
             if retained and not limited and removed > 0:
                 self.purged[key] = Purged(removed, at_us)
-        if config is not None and config.retention == "interest":
-            _count(self.dropped, key, dropped_msgs(state, row, before, then), at_us)
 
     def _begin(self, row: int, key: Key) -> None:
         at_us = self._state.streams.columns.last_at_us[row]
@@ -218,13 +214,21 @@ class _Streams:
 
 
 def _count(runs: dict[Key, Run], key: Key, number: int | None, at_us: int) -> None:
-    """Note a number of this poll: a run goes on while it is above zero."""
-    if number is None:
+    """Note a number of this poll, which is at least so high: a run goes on while it is above 0.
+
+    One that is long enough to be reported ends only when as many polls do not show it.
+    """
+    run = runs.get(key)
+    if number is None or (number <= 0 and run is None):
         return
-    if number <= 0:
-        runs.pop(key, None)
+    if run is not None and number <= 0:
+        missed_count = run.missed_polls_count + 1
+        if run.polls_count < ORPHANED_POLLS or missed_count >= ORPHANED_POLLS:
+            del runs[key]
+        else:
+            runs[key] = replace(run, missed_polls_count=missed_count)
         return
-    run = runs.get(key) or Run(0, 0, at_us)
+    run = run or Run(0, 0, at_us)
     newest = (*run.newest_msgs[-2:], number)
     runs[key] = Run(run.polls_count + 1, min(newest), run.since_at_us, newest)
 
@@ -314,31 +318,6 @@ def _removes_only_by_size(config: StreamConfiguration | None) -> bool:
     return not settings_of(config.config_json).get("allow_msg_ttl")
 
 
-def dropped_msgs(state: State, row: int, before: Before, then: int) -> int | None:
-    """Return how many messages an interest stream stored and dropped at once since a poll.
-
-    What its consumers received or wait for more than before was kept for them. None while not
-    all consumers are known.
-    """
-    streams, consumers = state.streams.columns, state.consumers.columns
-    old, old_row_of = before.consumer_columns, before.consumers.row_of
-    came = streams.last_seq[row] - before.stream_columns.last_seq[then]
-    name = streams.name[row]
-    rows = state.consumers.roster.rows_of_stream.get(name, ())
-    if len(rows) != streams.consumers_count[row] or not rows:
-        return None
-    wanted = 0
-    for each in rows:
-        earlier = old_row_of.get(state.consumers.roster.keys[each])
-        if earlier is None:
-            return None
-        grown = consumers.pending_msgs[each] - old.pending_msgs[earlier]
-        delivered = consumers.delivered_consumer_seq[each] - old.delivered_consumer_seq[earlier]
-        wanted += max(0, grown + delivered)
-    kept = max(0, streams.stored_msgs[row] - before.stream_columns.stored_msgs[then])
-    return came - max(wanted, kept)
-
-
 def _lost(
     known: Mapping[Key, Lost],
     before: Before | None,
@@ -415,43 +394,43 @@ def _vanished(columns: ConsumerColumns, row: int, old: ConsumerColumns, then: in
 
 
 def _recreated(
-    known: Mapping[tuple[str, str], tuple[int, ...]], before: Before | None, state: State
-) -> Mapping[tuple[str, str], tuple[int, ...]]:
-    """Return when consumers were recreated under their names, of the last minute."""
+    known: Memory, before: Before | None, state: State
+) -> tuple[Mapping[tuple[str, str], tuple[int, ...]], Mapping[Name, int]]:
+    """Return when consumers were recreated under their names, and deleted, of the last minute."""
     from_us = state.now_at_us - round(TIMES_KEPT_S * _US)
-    kept = known
-    if any(times[0] < from_us for times in known.values()):
-        recent = {
-            name: tuple(at for at in times if at >= from_us) for name, times in known.items()
-        }
-        kept = {name: times for name, times in recent.items() if times}
-    if before is None or before.consumers is state.consumers.roster:
-        return kept
-    found = dict(kept)
-    for name in _recreated_names(before.consumers, state.consumers.roster):
-        found[name] = (*found.get(name, ()), state.now_at_us)
-    return found
+    again = {
+        name: tuple(at_us for at_us in times if at_us >= from_us)
+        for name, times in known.recreated_at_us.items()
+        if times[-1] >= from_us
+    }
+    gone = {name: at_us for name, at_us in known.gone_at_us.items() if at_us >= from_us}
+    if before is not None and before.consumers is not state.consumers.roster:
+        for name in _created_again(gone, before.consumers, state.consumers.roster, state):
+            stream, consumer = str(name[0]), str(name[1])
+            again[stream, consumer] = (*again.get((stream, consumer), ()), state.now_at_us)
+    return again, gone
 
 
 def _streams_recreated(
-    known: Mapping[str, int], before: Before | None, state: State
-) -> Mapping[str, int]:
-    """Return when streams were recreated under their names, of the last minutes."""
+    known: Memory, before: Before | None, state: State
+) -> tuple[Mapping[str, int], Mapping[Name, int]]:
+    """Return when streams were recreated under their names, and deleted, of the last minutes."""
     from_us = state.now_at_us - round(GONE_KEPT_S * _US)
-    if any(at_us < from_us for at_us in known.values()):
-        known = {name: at_us for name, at_us in known.items() if at_us >= from_us}
-    if before is None or before.streams is state.streams.roster:
-        return known
-    row_of = state.streams.roster.row_of
-    gone = {str(key[0]) for key in before.streams.keys if key not in row_of}
-    new = {str(key[0]) for key in row_of if key not in before.streams.row_of} if gone else set()
-    return {**known, **dict.fromkeys(gone & new, state.now_at_us)} if gone & new else known
+    again, gone = known.streams_recreated_at_us, known.streams_gone_at_us
+    again = {name: at_us for name, at_us in again.items() if at_us >= from_us}
+    gone = {name: at_us for name, at_us in gone.items() if at_us >= from_us}
+    if before is not None and before.streams is not state.streams.roster:
+        names = _created_again(gone, before.streams, state.streams.roster, state)
+        again |= {str(name[0]): state.now_at_us for name in names}
+    return again, gone
 
 
-def _recreated_names(before: Roster, after: Roster) -> Iterator[tuple[str, str]]:
-    gone = {key[:2] for key in before.keys if key not in after.row_of}
+def _created_again(
+    gone: dict[Name, int], before: Roster, after: Roster, state: State
+) -> list[Name]:
+    """Return the names under which something was created again; `gone` is brought up to date."""
+    gone |= {key[:-1]: state.now_at_us for key in before.keys if key not in after.row_of}
     if not gone:
-        return
-    for key in after.keys:
-        if key[:2] in gone and key not in before.row_of:
-            yield str(key[0]), str(key[1])
+        return []
+    new = [key[:-1] for key in after.keys if key not in before.row_of]
+    return [name for name in new if gone.pop(name, None) is not None]

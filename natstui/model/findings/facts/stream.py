@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.assets.subjects import contains
 from natstui.model.findings.facts.fact import stream_fact
 from natstui.model.findings.facts.memory import Memory, Purged
 from natstui.model.findings.facts.row import (
@@ -15,6 +16,7 @@ from natstui.model.findings.facts.row import (
     unused_s,
 )
 from natstui.model.findings.thresholds import (
+    DROPPED_WINDOW_S,
     NO_SUBSCRIBER_S,
     PILE_UP_S,
     REPLICAS_POLLS,
@@ -29,6 +31,7 @@ from natstui.model.live.state import State
 from natstui.model.records.evidence import SubjectsCounted, Trouble
 
 _US = 1_000_000
+_TRANSFORM = "subject_transform"
 
 
 class StreamFacts:
@@ -77,10 +80,30 @@ class StreamFacts:
         found = [known.get((self.name, str(keys[row][1]))) for row in rows]
         return None if None in found else [one for one in found if one is not None]
 
+    @cached_property
+    def filters(self) -> list[str] | None:
+        """The filters of its consumers, each once; None while not all of them are known."""
+        consumers = self.consumers()
+        if consumers is None:
+            return None
+        return list(dict.fromkeys(s for one in consumers for s in one.filter_subjects or (">",)))
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether its consumers want every subject that it can have."""
+        filters, config = self.filters or (), self.config
+        if ">" in filters:
+            return True
+        if config is None or config.mirror or config.sources or self.settings.get(_TRANSFORM):
+            return False
+        return all(any(contains(each, one) for each in filters) for one in config.subjects)
+
     @property
     def counted(self) -> SubjectsCounted | None:
         """Its messages by subject, where they were counted since it was created."""
-        counts = self.state.subject_counts.get((self.name, ">"))
+        is_store = self.config is not None and self.config.kind == "object"
+        subject = f"$O.{self.name.removeprefix('OBJ_')}.>" if is_store else ">"
+        counts = self.state.subject_counts.get((self.name, subject))
         created_at_us = self.columns.created_at_us[self.row]
         return counts if counts is not None and counts.created_at_us == created_at_us else None
 
@@ -176,17 +199,29 @@ class StreamFacts:
                 )
         return count
 
-    @stream_fact("msgs", needs="three polls")
-    def dropped_at_once_msgs(self) -> int | None:
-        """Messages of one poll that were dropped at once, the fewest of three polls."""
-        run = self._memory.dropped.get(self.key)
-        return None if run is None else run.lowest_msgs
+    @stream_fact("msgs/s", window_s=DROPPED_WINDOW_S, needs="two polls")
+    def came_per_s(self) -> float | None:
+        """Messages that were stored."""
+        return _per_s(self.past.values("last_seq", DROPPED_WINDOW_S))
 
-    @stream_fact("polls", needs="three polls")
-    def dropped_at_once_polls(self) -> int:
-        """Newest polls in which messages were dropped at once."""
-        run = self._memory.dropped.get(self.key)
-        return 0 if run is None else run.polls_count
+    @stream_fact("msgs/s", window_s=DROPPED_WINDOW_S, needs="two polls")
+    def unwanted_per_s(self) -> float | None:
+        """Messages that were stored and that no consumer received or has pending, at least."""
+        consumers, came_per_s = self.consumers(), self.came_per_s
+        if not consumers or came_per_s is None:
+            return None
+        # Consumers with the same filters want the same messages.
+        wanted: dict[tuple[str, ...], float] = {}
+        for row, config in zip(self.consumer_rows, consumers, strict=True):
+            key = self.state.consumers.roster.keys[row]
+            past = Past(self.state.consumer_history, key, row)
+            names = ("delivered_consumer_seq", "pending_msgs")
+            rates = [_per_s(past.values(name, DROPPED_WINDOW_S)) for name in names]
+            if None in rates:
+                return None
+            per_s = sum(rate or 0.0 for rate in rates)
+            wanted[config.filter_subjects] = max(per_s, wanted.get(config.filter_subjects, 0.0))
+        return came_per_s - sum(wanted.values())
 
     @stream_fact("msgs", needs="three polls")
     def differing_msgs(self) -> int | None:
@@ -262,3 +297,9 @@ class StreamFacts:
         fill = Fill(columns.stored_msgs[row], columns.stored_bytes[row],
                     config.max_msgs, config.max_bytes)  # fmt: skip
         return stream_full_in_s(self.state.stream_history, self.key, fill)
+
+
+def _per_s(values: list[tuple[int, int]]) -> float | None:
+    """Return how much a number grew a second; None while nothing earlier is known."""
+    (now_us, now), (from_us, before) = values[0], values[-1]
+    return (now - before) * _US / (now_us - from_us) if now_us > from_us else None

@@ -14,6 +14,7 @@ from natstui.model.findings.thresholds import (
     ACCOUNT_WARN_SHARE,
     API_ERRORS_PER_S,
     API_INFLIGHT_MOST,
+    API_REQUESTS_PER_S,
     API_SLOW_S,
     GIVEN_UP_KEPT_S,
     STALE_S,
@@ -75,14 +76,25 @@ def _api(state: State) -> Iterator[tuple[Kind, Seen]]:
     rtt_us = newest.cost.api_rtt_us
     if rtt_us is not None and rtt_us > API_SLOW_S * 1e6:
         yield kinds.A_API_SLOW, Seen(f"an answer took {duration_text(rtt_us / 1e6)}")
-    from_us = newest.mono_us - _OVER_S * 1e6
-    recent = [c for c in state.costs if c.mono_us >= from_us and c.api_errors_count is not None]
-    if len(recent) < 2 or recent[-1].mono_us <= recent[0].mono_us:
+    known = [one for one in state.costs if one.api_errors_count is not None]
+    if len(known) < 2:
         return
-    errors = (recent[-1].api_errors_count or 0) - (recent[0].api_errors_count or 0)
-    per_s = errors * 1e6 / (recent[-1].mono_us - recent[0].mono_us)
-    if per_s > API_ERRORS_PER_S:
+    until, from_us = known[-1], known[-1].mono_us - _OVER_S * 1e6
+    # Polls may be further apart: then the two newest are compared.
+    before = next((one for one in reversed(known[:-1]) if one.mono_us <= from_us), known[0])
+    span_s = (until.mono_us - before.mono_us) / 1e6
+    if span_s <= 0:
+        return
+    errors = (until.api_errors_count or 0) - (before.api_errors_count or 0)
+    if errors > API_ERRORS_PER_S * span_s:
+        per_s = errors / span_s
         yield kinds.A_API_ERRORS, Seen(f"{per_s:.1f} errors a second", None, (), {"per_s": per_s})
+    requests = (until.api_requests_count or 0) - (before.api_requests_count or 0)
+    own = sum(one.cost.requests_count for one in known if one.mono_us > before.mono_us)
+    per_s = (requests - own) / span_s
+    if per_s > API_REQUESTS_PER_S and span_s >= _OVER_S / 2:
+        text = f"{per_s:,.0f} requests a second by other clients"
+        yield kinds.A_API_FLOOD, Seen(text, None, (), {"per_s": per_s})
 
 
 def _monitoring(state: State) -> Iterator[Condition]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from natstui.model.findings.catalogue.consumers import UNREACHABLE
+from natstui.model.findings.catalogue.consumers import RECREATED, UNREACHABLE
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.rowless import C_REFUSED, S_REFUSED, S_UNLISTED
 from natstui.model.findings.catalogue.streams import S_UNREACHABLE
+from natstui.model.findings.facts.memory import Memory
 from natstui.model.findings.finding import Entity, Seen
+from natstui.model.findings.thresholds import RECREATED_FEWEST
 from natstui.model.live.state import State
 from natstui.units import counted
 
@@ -33,3 +35,15 @@ def rowless_conditions(state: State) -> Iterator[tuple[Entity, Kind, Seen]]:
                 yield Entity(stream, consumer), UNREACHABLE, Seen(UNREACHABLE.sentence)
     for stream, count in state.unlisted_count.items():
         yield Entity(stream), S_UNLISTED, Seen(f"{counted(count, 'consumer')} not listed")
+
+
+def recreated_again(memory: Memory) -> Iterator[tuple[Entity, Kind, Seen]]:
+    """Yield consumers that a client deletes and recreates again and again.
+
+    Each of them is another one, so what is found is about their name.
+    """
+    for (stream, consumer), times in memory.recreated_at_us.items():
+        if len(times) >= RECREATED_FEWEST:
+            text = f"recreated {len(times)} times in a minute"
+            numbers = {"recreated_count": float(len(times))}
+            yield Entity(stream, consumer), RECREATED, Seen(text, times[0], numbers=numbers)

@@ -27,7 +27,7 @@ from natstui.model.servers.server import (
 from natstui.model.servers.watch import NO_SERVERS, ServersRead, ServerWatch, changes
 from natstui.units import moment_text
 from tests.model.builders import snapshot
-from tests.model.findings.life import EPOCH_US
+from tests.model.findings.life import EPOCH_US, START_S, Life, at_us
 
 _DAY_US = 86_400_000_000
 
@@ -222,6 +222,25 @@ def test_a_mirror_that_connects_again_after_a_restart_is_not_silent() -> None:
     assert words(20, read(1, *_ALL), read(30, *_ALL)) == {"NT-S06"}
     # One that stays down is none that comes back.
     assert words(20, read(1, *_ALL), read(30, *_ALL[:2])) == {"NT-S06", "NT-V01"}
+
+
+def test_acks_that_a_restart_lost_have_the_time_to_come_again() -> None:
+    def words(*readings: ServersRead) -> set[str]:
+        life = Life({"ack_wait_ns": 30 * 10**9})
+        life.add(*readings)
+        for second in range(40):
+            seq = 100 + 10 * second
+            life.poll(
+                stream={"last_seq": seq, "stored_msgs": seq, "last_at_us": at_us(second)},
+                ack_pending_msgs=1, waiting_pulls_count=1, delivered_consumer_seq=seq,
+                delivered_stream_seq=seq, ack_floor_consumer_seq=60, ack_floor_stream_seq=60,
+                delivered_at_us=at_us(second), acked_at_us=at_us(second),
+            )  # fmt: skip
+        return {one[:6] for one in found(life.state)}
+
+    again = read(START_S, *_ALL[:2], seen("n3", server_id="ID-n3b"))
+    assert words(read(START_S - 9, *_ALL), read(START_S, *_ALL)) == {"NT-C43"}
+    assert words(read(START_S - 9, *_ALL), again) == set()
 
 
 def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> None:

@@ -230,6 +230,9 @@ def floor_blocked(f: Facts, known: bool) -> Found:
     # What a client lost comes back soon after a usual ack wait.
     back_s = (f.longest_ack_wait_s or 0.0) + 5
     least_s = back_s if FLOOR_BLOCKED_S < back_s < 2 * FLOOR_BLOCKED_S else FLOOR_BLOCKED_S
+    # Acks that a restart of a server lost come again after ack wait, at the next pull.
+    if f.state.servers.explains_election(f.at_us - round(f.floor_blocked_s * 1e6)):
+        least_s = max(least_s, (f.longest_ack_wait_s or 0.0) + f.allowed_gap_s)
     if f.floor_blocked_s < least_s and not known:
         return None
     text = f"message {f.floor + 1} is not acked, {behind} after it are"

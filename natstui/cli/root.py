@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 TOPICS: dict[str, dict[str, Listed]] = {
     "Watch": {
         "overview": Listed(
-            "natstui.cli.overview:overview", "Print on one screen what is wrong, moves and leads"
+            "natstui.cli.overview:overview", "Print on one screen what is wrong, what moves"
         ),
         "watch": Listed(
             "natstui.cli.watch.command:watch",

@@ -209,6 +209,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
         await viewer.press("enter")
         await viewer.until(lambda: viewer.app.state.replay, "the replay")
         await viewer.type_command("seek +20s")
+        await viewer.press("1")
         await viewer.until(lambda: len(viewer.rows()) == 300, "every stream")
         await viewer.press("E")
         await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats")

@@ -47,7 +47,7 @@ PROCESSES = {
     "alert": "alert --json",
     "metrics": "metrics --listen 127.0.0.1:0 --interval 300ms",
     "watch": "watch --json --interval 300ms",
-    "record": "record --duration 60s --sessions {folder}",
+    "record": "record --duration 10m --sessions {folder}",
 }
 """Commands that go on until they are stopped, in a process of their own."""
 
@@ -153,8 +153,8 @@ USES: dict[str, tuple[Use, ...]] = {
     "stream rmm": (Use("stream rmm S 1"),),
     "stream scale": (Use("stream scale S 3", r"\$JS\.API\.STREAM\.UPDATE\.S"),),
     "stream seal": (Use("stream seal S"),),
-    # It waits ten seconds for another leader.
-    "stream step-down": (Use("stream step-down S --preferred n2"),),
+    # Of one that exists it waits ten seconds for another leader.
+    "stream step-down": (Use("stream step-down NONE"),),
     "stream subjects": (Use("stream subjects S"), Use("stream subjects S --json")),
     "stream view": (Use("stream view S"), Use("stream view S --json"), Use("stream view T 5"),
                     Use("stream view S --since 1h --subject s.a"),

@@ -110,19 +110,20 @@ def _chart(result: dict[str, Any], session: str, width_cells: int) -> list[str]:
     """Return a chart of a session's load; nothing where none is known."""
     import plotext
 
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plotsize(width_cells, _CHART_ROWS)
-    drawn = False
+    plotext.terminal.limit(False, False)
+    figure, drawn = plotext.figure, False
+    figure.clear.all()
+    figure.plot_size(width_cells, _CHART_ROWS)
     for label, column in _LINES:
         ats, values = series(result, session, column)
         points = [(at, v) for at, v in zip(ats, values, strict=True) if v is not None]
         if points:
             minutes = [(at - ats[0]) / 60e6 for at, _ in points]
-            plotext.plot(minutes, [v for _, v in points], label=label, marker="braille")
+            line = figure.signal(minutes, [v for _, v in points], marker="braille").lines()
+            figure.draw(line.label(label))
             drawn = True
-    plotext.xlabel("minutes")
-    return list(plotext.uncolorize(plotext.build()).splitlines()) if drawn else []
+    figure.label("minutes", axis="x", side="lower")
+    return figure.build().string(colorless=True).splitlines() if drawn else []
 
 
 INTERRUPTED = 130

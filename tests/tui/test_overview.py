@@ -160,6 +160,10 @@ def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() 
     assert "1 Streams 12" in narrow and "5·✖4 ▲8" in narrow and "Findings" not in narrow
     assert len(narrow) <= 80 and len(line(120)) <= 120
     assert counts([]) == {}
+    # With every count there is room for the names at 120 columns, not for a space behind each.
+    counted |= {"consumers": Cell("15"), "server": Cell("1"), "connections": Cell("2")}
+    counted |= {"buckets": Cell("2"), "benchmark": Cell("●")}
+    assert "6 Connections 2 7 Buckets 2 b Bench ●" in line(120)
 
 
 async def test_a_click_on_a_tab_goes_there() -> None:
@@ -196,3 +200,16 @@ async def test_a_killed_server_is_named_within_seconds(tmp_path: Path) -> None:
             assert took_s < 10, f"it took {took_s:.1f} s; 5 s on a machine that is not busy"
             row = next(row for row in panel(viewer, "servers") if row[0] == victim.name)
             assert row[1].startswith("down")
+
+
+async def test_the_tabs_fit_another_size_at_once_without_a_newer_state() -> None:
+    async with fed(*engine_records(STREAMS), first="streams") as viewer:
+        await viewer.until(lambda: "2 Consumers 1" in viewer.text.splitlines()[0])
+        await viewer.pilot.resize_terminal(80, 24)
+        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.text.splitlines()[0], "short")
+        await viewer.press("2")
+        await viewer.pilot.resize_terminal(120, 40)
+        await viewer.until(lambda: "1 Streams 2" in viewer.text.splitlines()[0], "their names")
+        await viewer.pilot.resize_terminal(80, 24)
+        await viewer.press("1")
+        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.text.splitlines()[0], "again")

@@ -73,6 +73,10 @@ def tab_cells(
     full = [(tab.mode, _cells(tab, counted, keys, current, named=True)) for tab in TABS]
     if _width(full) <= width:
         return full
+    # Without the space behind each there may be room for every name.
+    tight = [(mode, cells[:-1]) for mode, cells in full]
+    if _width(tight) <= width:
+        return tight
     return [(tab.mode, _cells(tab, counted, keys, current, named=False)) for tab in TABS]
 
 
@@ -105,7 +109,7 @@ class TabBar(Static):
     """The tabs; a click goes to one."""
 
     DEFAULT_CSS = """
-    TabBar { dock: top; height: 1; background: $panel; color: $foreground; }
+    TabBar { dock: top; width: 100%; height: 1; background: $panel; color: $foreground; }
     """
 
     def __init__(self) -> None:

@@ -103,7 +103,7 @@ async def test_p_says_at_once_in_the_header_that_it_is_paused_and_nothing_grows_
     async with fed(*engine_records(STREAMS), first="overview") as viewer:
         await viewer.until(lambda: "BETA" in viewer.text)
         await viewer.press("p")
-        assert viewer.text.splitlines()[1].startswith("  PAUSED ")
+        await viewer.until(lambda: viewer.text.splitlines()[1].startswith("  PAUSED "), s=2)
         viewer.app.parts.engines.shown._polled_s -= 600
         viewer.app._updates.now()
         await viewer.settle()

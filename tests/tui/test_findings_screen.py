@@ -207,10 +207,10 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         assert "→ ack in the" in viewer.words
         await viewer.press("question_mark")
         pages = 0
-        while "Stands on the second line" not in viewer.words and pages < 20:
+        while "The first series is an area" not in viewer.words and pages < 20:
             await viewer.press("pagedown")
             pages += 1
-        assert "Stands on the second line" in viewer.words, "the help"
+        assert "The first series is an area" in viewer.words, "the help"
         await viewer.press("escape")
         await viewer.press("escape", "d")
         await viewer.until(lambda: "EVIDENCE" in viewer.words, "the detail")

@@ -227,7 +227,7 @@ async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
 async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(account: Account) -> None:
     connection = Connection(servers=(account.url,))
     what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
-    start_at_us = time.time_ns() // 1000 + 4_000_000
+    start_at_us = time.time_ns() // 1000 + 10_000_000
     benchmark = Benchmark(what, connection, Records())
     result = await benchmark.run(start_at_us)
     assert benchmark.timeline is not None

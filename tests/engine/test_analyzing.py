@@ -66,12 +66,14 @@ def test_an_analysis_is_cancelled_and_another_can_be_started(engine: EngineProce
     assert (progress.run_id, progress.session) == (1, "20260922T141320Z-new")
     assert (progress.text, progress.done_count) == ("starting Spark", 0)
     engine.send(StartAnalysis(command_id=2))
-    assert engine.next(Answered).text == "an analysis runs already"
+    refused = engine.next(Answered, lambda reply: reply.command_id == 2)
+    assert refused.text == "an analysis runs already"
     engine.send(StopAnalysis(command_id=3))
     ended = engine.next(AnalysisFinished, s=60)
     assert (ended.run_id, ended.status, ended.result_json) == (1, "cancelled", None)
     engine.send(StopAnalysis(command_id=4))
-    assert engine.next(Answered).text == "no analysis runs"
+    refused = engine.next(Answered, lambda reply: reply.command_id == 4)
+    assert refused.text == "no analysis runs"
     engine.send(StartAnalysis(command_id=5, session="20260921"))
     again = engine.next(AnalysisProgress, s=60)
     assert (again.run_id, again.session) == (5, "20260921T141320Z-old")
@@ -126,7 +128,7 @@ def test_a_java_home_without_java_is_named(
     viewer = Told()
     Analyzing(sessions, viewer).execute(StartAnalysis(command_id=1))
     while not isinstance(record := viewer.get(timeout=60), AnalysisFinished):
-        assert isinstance(record, AnalysisProgress)
+        assert isinstance(record, Answered | AnalysisProgress)
     assert record.status == "failed"
     assert f"JAVA_HOME={tmp_path} has no bin/java" in record.text
 

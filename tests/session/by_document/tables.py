@@ -38,7 +38,9 @@ def tables_of(document: str) -> Tables:
     for line in document.splitlines():
         if line.startswith("## "):
             heading = line[3:].replace("`", "")
-        row = re.fullmatch(r"\| `(\w+)` \| (.*?) \| .*? \| (.*?) \| .*\|", line.replace(r"\|", "¦"))
+        row = re.fullmatch(
+            r"\| `(\w+)` \| (.*?) \| .*? \| (.*?) \| .*\|", line.replace(r"\|", "¦")
+        )
         if row:
             found.setdefault(heading, []).append(Field(row[1], row[2].replace("¦", "|"), row[3]))
     return {name: tuple(fields) for name, fields in found.items()}

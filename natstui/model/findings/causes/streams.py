@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.assets.subjects import overlap
@@ -237,6 +238,9 @@ def purged(f: Facts, known: bool) -> Found:
     """Somebody purged it: no limit explains that its first messages were removed."""
     one = f.purged
     if one is None or f.at_us - one.at_us > LOST_KEPT_S * 1e6:
+        return None
+    # Clients of buckets purge what they replace.
+    if f.name.startswith((KV, OBJECTS)):
         return None
     return Seen(f"{counted(one.purged_msgs, 'message')} purged or deleted by a user", one.at_us,
                 (), {"purged_msgs": one.purged_msgs})  # fmt: skip

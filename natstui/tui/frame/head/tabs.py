@@ -146,7 +146,8 @@ class TabBar(Static):
 
     def _known_keys(self) -> Mapping[str, str]:
         """Return the user's key of each tab, by the id of its binding; it never changes."""
-        if not self._keys:
+        # From Python 3.12 on, the tabs of the first screen are mounted before it is on the stack.
+        if not self._keys and self.app.screen_stack:
             ids = {tab.binding_id for tab in TABS}
             for _node, binding, _enabled, _tooltip in self.screen.active_bindings.values():
                 if binding.id in ids:

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -58,7 +59,7 @@ def older_binary() -> str:
     return str(binary)
 
 
-class Stage:
+class Stage(ABC):
     """The servers of one ground with the sites on them; closed, all of it ends."""
 
     keys: tuple[str, ...]
@@ -83,21 +84,21 @@ class Stage:
                 await _close(client)
             self.close_servers()
 
+    @abstractmethod
     def system_of(self, key: str) -> System:
         """Return the system that sees a situation."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def open(self) -> None:
         """Start the servers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close_servers(self) -> None:
         """Stop the servers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def site(self, key: str) -> Site:
         """Return the site of a situation."""
-        raise NotImplementedError
 
     async def _connect(self, urls: tuple[str, ...], user: str, /, **options: Any) -> Nats:
         settings = {
@@ -241,9 +242,9 @@ class OneSystemStage(Stage):
     more_config: ClassVar[str] = ""
 
     @property
+    @abstractmethod
     def urls(self) -> tuple[str, ...]:
         """Where clients connect."""
-        raise NotImplementedError
 
     def system_of(self, key: str) -> System:
         """Return the only system."""

@@ -134,7 +134,7 @@ class Run:
             async with asyncio.timeout(_ACT_S):
                 await anext(self._acts[name], None)
         except Exception as error:  # noqa: BLE001
-            # One situation that cannot be made must not end the other hundred: it is reported.
+            # Whatever a story raises: one that cannot be created must not end the other hundred.
             for course in courses:
                 course.failed = f"{doing}: {type(error).__name__} {error}"
             self.say(f"{', '.join(keys)}: {courses[0].failed}")

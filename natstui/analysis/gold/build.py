@@ -26,9 +26,9 @@ Step = Callable[[str], None]
 
 
 def _files() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
-        if found.name != __name__:
-            module = import_module(found.name)
+    for entry in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        if entry.name != __name__:
+            module = import_module(entry.name)
             if hasattr(module, "PLACE"):
                 yield module
 

@@ -67,9 +67,9 @@ def _gaps(result: Result, session: str, row: Result) -> str:
     if not count:
         return "none"
     lost_s = sum(
-        one["duration_s"] or 0.0
-        for one in rows_of(result, "availability", session)
-        if one["kind"] == "gap"
+        outage["duration_s"] or 0.0
+        for outage in rows_of(result, "availability", session)
+        if outage["kind"] == "gap"
     )
     return f"{counted(count, 'gap')}, {duration_text(lost_s)} in all"
 
@@ -90,8 +90,8 @@ def _not_recorded(result: Result, session: str, about: Result, row: Result) -> l
     if row.get("not_judged"):
         found.append(f"findings: {row['not_judged']}")
     for kind, words in _AWAY.items():
-        rows = [one for one in rows_of(result, "availability", session) if one["kind"] == kind]
-        if rows:
-            details = sorted({one["detail"] for one in rows if one["detail"]})
-            found.append(f"{words}: {'; '.join(details[:3]) or counted(len(rows), 'time')}")
+        outages = [row for row in rows_of(result, "availability", session) if row["kind"] == kind]
+        if outages:
+            details = sorted({outage["detail"] for outage in outages if outage["detail"]})
+            found.append(f"{words}: {'; '.join(details[:3]) or counted(len(outages), 'time')}")
     return found

@@ -31,13 +31,13 @@ from natstui.model.records.record import (
 )
 from natstui.model.records.recording import (
     ChangeSession,
+    ChangeSpeed,
     ExportSelection,
     ListSessions,
     PauseReplay,
     Play,
     SeekMark,
     SeekTo,
-    SetSpeed,
     StartRecording,
     Step,
     StopRecording,
@@ -151,7 +151,7 @@ class Commands:
             case WriteNote():
                 self._sink.add(Noted(time.time_ns() // 1000, command.text))
                 return "noted", None
-            case Play() | PauseReplay() | Step() | SeekTo() | SeekMark() | SetSpeed():
+            case Play() | PauseReplay() | Step() | SeekTo() | SeekMark() | ChangeSpeed():
                 raise Refused("this is a live server: only a recording can be played")
             case StartRecording() | StopRecording():
                 return await self._record(command)

@@ -20,13 +20,13 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.model.records.recording import (
     ChangeSession,
+    ChangeSpeed,
     ExportSelection,
     ListSessions,
     PauseReplay,
     Play,
     SeekMark,
     SeekTo,
-    SetSpeed,
     Step,
 )
 from natstui.output import write_all
@@ -186,8 +186,8 @@ class ReplayProcess:
                 player.playing = isinstance(command, Play)
                 self._shown_at_s = time.monotonic()
                 return player.seek(0) if player.playing and player.at_end() else iter(())
-            case SetSpeed():
-                player.set_speed(command.speed_ratio)
+            case ChangeSpeed():
+                player.change_speed(command.speeds_count)
                 return iter(())
             case Step():
                 return player.step(command.polls_count)

@@ -30,6 +30,7 @@ from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
     ChangeSession,
+    ChangeSpeed,
     ClockStepped,
     ExportSelection,
     Gap,
@@ -42,7 +43,6 @@ from natstui.model.records.recording import (
     ReplayReset,
     SeekMark,
     SeekTo,
-    SetSpeed,
     StartRecording,
     Step,
     StopRecording,
@@ -323,7 +323,7 @@ EngineCommand = (
     | Step
     | SeekTo
     | SeekMark
-    | SetSpeed
+    | ChangeSpeed
     | ExportSelection
     | ChangeSession
     | BenchmarkCommand

@@ -180,15 +180,15 @@ class SeekMark:
 
 
 SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""The speeds that keys choose from; the first and the last are the limits of any speed."""
+"""The speeds of a replay, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
-class SetSpeed:
-    """Replay at this many times real time, within the limits of `SPEEDS_RATIO`."""
+class ChangeSpeed:
+    """Replay this many of `SPEEDS_RATIO` faster, or slower if it is negative, up to its ends."""
 
     command_id: int
-    speed_ratio: float
+    speeds_count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,12 +83,10 @@ class Player:
         self._number = recording.span_at(at_us)
         self._next = bisect_right(self._content()[1], at_us)
 
-    def set_speed(self, speed_ratio: float) -> None:
-        """Replay at another speed; Refused when it is out of range."""
-        low, high = SPEEDS_RATIO[0], SPEEDS_RATIO[-1]
-        if not low <= speed_ratio <= high:
-            raise Refused(f"the speed of a replay is {low:g} to {high:g} times real time")
-        self.speed_ratio = speed_ratio
+    def change_speed(self, speeds_count: int) -> None:
+        """Replay this many speeds faster, or slower if it is negative, up to the last one."""
+        number = SPEEDS_RATIO.index(self.speed_ratio) + speeds_count
+        self.speed_ratio = SPEEDS_RATIO[max(0, min(number, len(SPEEDS_RATIO) - 1))]
 
     def forward(self, until_us: int) -> Iterator[bytes]:
         """Go forward in time, sending what happened until then."""

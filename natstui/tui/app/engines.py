@@ -17,6 +17,7 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, LinkChanged, Record, Watch
 from natstui.model.records.recording import (
     ChangeSession,
+    ChangeSpeed,
     ExportSelection,
     ListSessions,
     PauseReplay,
@@ -24,7 +25,6 @@ from natstui.model.records.recording import (
     RecordingChanged,
     SeekMark,
     SeekTo,
-    SetSpeed,
     Step,
 )
 from natstui.tui.app.follower import Follower
@@ -44,7 +44,7 @@ _REPLAY_COMMANDS = (
     | Step
     | SeekTo
     | SeekMark
-    | SetSpeed
+    | ChangeSpeed
     | ListSessions
     | ExportSelection
     | ChangeSession

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import ClassVar
 
 from textual.app import App
@@ -11,13 +10,12 @@ from textual.binding import Binding, BindingType
 from natstui.errors import UsageError
 from natstui.model.live.state import State
 from natstui.model.records.recording import (
-    SPEEDS_RATIO,
+    ChangeSpeed,
     PauseReplay,
     Play,
     ReplayPosition,
     SeekMark,
     SeekTo,
-    SetSpeed,
     Step,
 )
 from natstui.tui.app.controls.part import Part
@@ -27,9 +25,6 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
 from natstui.tui.kit.keys import key_of
 from natstui.tui.sessions.seeking import moment_us
-
-_REPORTED_WITHIN_S = 1.0
-_NO_SPEED_ASKED = (1.0, float("-inf"))
 
 
 def _binding(one: ReplayKey) -> Binding:
@@ -56,8 +51,6 @@ class ReplayControls(Part):
         self._engines = engines
         self.marked_a: State | None = None
         """The moment others are compared with."""
-        self._speed_asked = _NO_SPEED_ASKED
-        """The speed asked for last, and when (monotonic seconds)."""
 
     def may(self, action: str, *, typing: bool) -> bool:
         """Offer the keys while a recording is shown and no letter is text where the focus is."""
@@ -78,7 +71,6 @@ class ReplayControls(Part):
         if not await close_covering(self._app):
             return
         self.marked_a = None
-        self._speed_asked = _NO_SPEED_ASKED
         # What was in view, as the result of a load, may be nothing that was recorded.
         await go_to(self._app, "overview")
         self._engines.replay_session(folder)
@@ -105,18 +97,9 @@ class ReplayControls(Part):
         """Go to the next or the previous mark."""
         self._engines.send(SeekMark(0, forward))
 
-    def action_speed(self, steps: int) -> None:
+    def action_speed(self, speeds_count: int) -> None:
         """Replay slower or faster."""
-        asked, at_s = self._speed_asked
-        # Keys pressed in a row come before the replay reports the speed of the first.
-        recent = monotonic() - at_s < _REPORTED_WITHIN_S
-        speed = asked if recent else self.position.speed_ratio
-        if steps > 0:
-            chosen = min((s for s in SPEEDS_RATIO if s > speed), default=SPEEDS_RATIO[-1])
-        else:
-            chosen = max((s for s in SPEEDS_RATIO if s < speed), default=SPEEDS_RATIO[0])
-        self._speed_asked = (chosen, monotonic())
-        self._engines.send(SetSpeed(0, chosen))
+        self._engines.send(ChangeSpeed(0, speeds_count))
 
     def action_seek(self) -> None:
         """Ask for a time, and go there."""

@@ -11,7 +11,7 @@ from textual.widgets.selection_list import Selection
 
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.kit.lists import KeyList, MarkList
-from natstui.tui.kit.too_small import TerminalSized
+from natstui.tui.kit.textual_fixes import TerminalSized
 
 
 class Text(TerminalSized, Screen[None]):

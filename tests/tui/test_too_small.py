@@ -17,7 +17,8 @@ from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.kit.too_small import TerminalSized, TooSmall
+from natstui.tui.kit.textual_fixes import TerminalSized
+from natstui.tui.kit.too_small import TooSmall
 
 
 def test_every_screen_follows_the_terminal() -> None:

@@ -5,36 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import KeysView, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
-import textual._compositor
-import textual.screen
-import textual.strip
 from rich.console import RenderableType
 from textual import events
-from textual._segment_tools import make_blank
-from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.color import Color
 from textual.command import CommandList, CommandPalette
-from textual.css.scalar import Scalar
-from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
-from textual.geometry import Region
-from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
-from textual.screen import Screen
-from textual.strip import Strip
-from textual.style import Style
 from textual.theme import ThemeProvider
-from textual.timer import Timer
 from textual.widget import Widget
 
 from natstui.clean import clean_line, clean_text
@@ -42,128 +27,11 @@ from natstui.defects import contained, crash_line, log_folder, write_crash_log
 from natstui.tui.kit.input_order import ORDERED, InputOrder
 from natstui.tui.kit.looks import THEMES, register_themes
 from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy
-from natstui.tui.kit.too_small import TerminalSized, TooSmall, too_small
+from natstui.tui.kit.textual_fixes import TerminalSized
+from natstui.tui.kit.too_small import TooSmall, too_small
 
 _SAME_TOAST_S = 2.0
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-
-
-@lru_cache(1024)
-def _grounds(base: Color, ground: Color) -> tuple[Style, Style]:
-    """Return the style inside a border and the one outside."""
-    return Style(background=base + ground), Style(background=base)
-
-
-# Textual (8.2) remembers these per widget: a thousand closed widgets stay in memory with every
-# line that was drawn of them (its issue 6665).
-StylesCache.get_inner_outer = staticmethod(_grounds)  # type: ignore[method-assign,assignment]
-
-
-_make_timer = Timer.__init__
-
-
-def _make_certain(timer: Timer, target: MessagePump, interval: float, **words: Any) -> None:
-    """Make a timer that rings though it is due already."""
-    rings_once = words.get("repeat") == 0
-    _make_timer(timer, target, interval, **words | ({"skip": False} if rings_once else {}))
-
-
-# Textual (8.2) skips what is overdue: a timer that rings once never does where the machine is busy
-# at that moment, and the one of a toast that ran out while it was made turns round for ever, with
-# everything else standing still.
-Timer.__init__ = _make_certain  # type: ignore[method-assign,assignment]
-
-
-_NOTHING: dict[Any, Any] = {}
-
-
-class _Remembered:
-    """The two newest of what a line was made into; costs next to nothing until there is one."""
-
-    __slots__ = ("_kept",)
-
-    def __init__(self, _maxsize: int) -> None:
-        self._kept = _NOTHING
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def keys(self) -> KeysView[Any]:
-        """Return what it has a line for, the older one first."""
-        return self._kept.keys()
-
-    def get(self, key: Any) -> Any:
-        """Return the line, or None."""
-        return self._kept.get(key)
-
-    def __setitem__(self, key: Any, line: Any) -> None:
-        """Keep a line."""
-        if self._kept is _NOTHING:
-            self._kept = {}
-        elif len(self._kept) == 2 and key not in self._kept:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = line
-
-
-# Textual (8.2) gives each line on the screen seven caches of up to sixteen lines: of ten thousand
-# lines, most stay empty, and most of the others are never asked for a third one.
-textual.strip.FIFOCache = _Remembered  # type: ignore[attr-defined,assignment]
-
-
-class _ScreensBelow:
-    """The screens below the one that is being drawn, while it is drawn."""
-
-    def __init__(self) -> None:
-        self._screens: list[Screen[Any]] = []
-
-    def set(self, screens: list[Screen[Any]]) -> None:
-        """Keep them."""
-        self._screens = screens
-
-    def get(self) -> list[Screen[Any]]:
-        """Return the list, from which the drawing takes one after the other."""
-        return self._screens
-
-
-_SCREENS_BELOW = _ScreensBelow()
-
-# In Textual (8.2) they are a variable of the context: every task that begins later has a copy, and
-# one that lives long keeps a closed form of hundreds of widgets.
-for _module in (textual._compositor, textual.screen):
-    _module.visible_screen_stack = _SCREENS_BELOW  # type: ignore[attr-defined]
-
-# A layout asks for hundreds of lengths; Textual keeps four thousand.
-Scalar.resolve = lru_cache(1024)(Scalar.resolve.__wrapped__)  # type: ignore[method-assign]
-
-_KNOWN = (*vars(Region).values(), Scalar.resolve, make_blank, Strip.blank, Strip.render_ansi)
-_OF_ONE_SIZE = tuple(found for found in _KNOWN if hasattr(found, "cache_clear"))
-
-
-def _forget_sizes() -> None:
-    """Let Textual forget what it knows of the old size: areas, lengths, lines and their styles.
-
-    It would keep tens of thousands of them, and they come no more.
-    """
-    for found in _OF_ONE_SIZE:
-        found.cache_clear()
-
-
-class _Styles(Stylesheet):
-    """The styles, parsed again only for another theme.
-
-    Textual (8.2) also parses all of them for each mode that is new, and three times at the start.
-    """
-
-    def set_variables(self, variables: dict[str, str]) -> None:
-        """Take the colours of a theme."""
-        if variables != self._variables:
-            super().set_variables(variables)
-            self._require_parse = True
-
-    def reparse(self) -> None:
-        """Parse what was not parsed with these colours."""
-        if self._require_parse:
-            super().reparse()
 
 
 class Palette(TerminalSized, CommandPalette):
@@ -190,9 +58,8 @@ class GuardedApp(App[int]):
         self._input = InputOrder(self, super().on_event)
         register_themes(self)
         known = theme in self.available_themes
-        # Not when it is mounted: all styles would be worked out twice before the first frame.
+        # Not on mount: the first frame would be drawn in Textual's own theme.
         self.set_reactive(GuardedApp.theme, theme if known else THEMES[0].name)
-        self.stylesheet = _Styles(variables=self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
         """Return our terminal driver on Unix, else the one Textual chose."""
@@ -206,8 +73,6 @@ class GuardedApp(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         """Handle keys, pastes and clicks in the order they came."""
-        if isinstance(event, events.Resize):
-            _forget_sizes()
         if isinstance(event, ORDERED) and not event.is_forwarded:
             await self._input.take(event)
         else:

@@ -22,7 +22,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.text import safe
-from natstui.tui.kit.too_small import TerminalSized
+from natstui.tui.kit.textual_fixes import TerminalSized
 
 Pairs = list[tuple[str, str]]
 """What is explained, and the explanation."""

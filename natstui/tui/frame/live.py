@@ -42,7 +42,7 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
-from natstui.tui.kit.too_small import TerminalSized
+from natstui.tui.kit.textual_fixes import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
 """A defect that comes with every poll is reported again after this time."""

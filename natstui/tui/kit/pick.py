@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import safe, safe_lines
-from natstui.tui.kit.too_small import TerminalSized
+from natstui.tui.kit.textual_fixes import TerminalSized
 
 
 class Pick(TerminalSized, ModalScreen[str | None]):

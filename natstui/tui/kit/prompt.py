@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from natstui.tui.kit.text import safe
-from natstui.tui.kit.too_small import TerminalSized
+from natstui.tui.kit.textual_fixes import TerminalSized
 
 _AGAIN = "What you typed is not sent. Escape again drops it, enter sends it."
 

@@ -1,0 +1,82 @@
+"""What keeps Textual 8.2 from hanging or crashing, each part with its upstream issue.
+
+Importing this module changes `textual.timer.Timer`; `TerminalSized` is a base of our screens.
+A part goes with the first required version of Textual in which its test passes without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from textual import events
+from textual.await_complete import AwaitComplete
+from textual.geometry import Offset
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+
+_init_timer = Timer.__init__
+
+
+def _init_timer_that_fires(
+    timer: Timer, target: MessagePump, interval: float, **options: Any
+) -> None:
+    """Initialise a timer so that one that fires once does so although it is overdue."""
+    fires_once = options.get("repeat") == 0
+    _init_timer(timer, target, interval, **options | ({"skip": False} if fires_once else {}))
+
+
+# Textual skips what is overdue: on a busy machine a timer that fires once never does, one of 0 s
+# ends with ZeroDivisionError, and the one of a toast that has expired (a negative interval) loops
+# for ever while everything else stands still. Textual makes these timers itself, so a subclass
+# cannot help. https://github.com/Textualize/textual/issues/6370 is open as of 8.2.8.
+Timer.__init__ = _init_timer_that_fires  # type: ignore[method-assign,assignment]
+
+
+class TerminalSized(MessagePump):
+    """A screen that is laid out for the terminal as it is now, for no size it had before.
+
+    With every layout, a screen of Textual posts its size to itself once more. In a batch, while
+    nothing is drawn, two sizes in its queue are posted in turn for ever. No upstream issue names
+    this; the test of resizing in a batch shows it.
+    """
+
+    _result: tuple[object] | None = None
+    """With what it is to be closed once it lies on top."""
+
+    def dismiss(self, result: object = None) -> AwaitComplete:
+        """Close this screen and no other: at once on top, else as soon as it comes to the top.
+
+        Textual closes whatever lies on top, perhaps a form with typed text, and crashes for a
+        screen that is closed already: https://github.com/Textualize/textual/issues/4884
+        """
+        stack: list[Any] = self.app.screen_stack
+        if stack and stack[-1] is self:
+            closed: AwaitComplete = cast("Screen[Any]", super()).dismiss(result)
+            return closed
+        self._result = self._result or (result,)
+        return AwaitComplete()
+
+    def on_screen_resume(self) -> None:
+        """Close, if `dismiss` was called while another screen lay on this one."""
+        if (result := self._result) is not None:
+            self._result = None
+            self.dismiss(*result)
+
+    async def _on_resize(self, event: events.Resize) -> None:
+        """Leave a size out that is outdated: the app tells every screen the newest."""
+        if event.size != self.app.size:
+            event.stop()
+            event.prevent_default()
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """Return what a click is on; nothing, when that was removed and is only still drawn.
+
+        Textual would begin to select text in the parent it no longer has, and crash, as it did
+        for a click beside all widgets: https://github.com/Textualize/textual/issues/6596
+        """
+        widget, offset = cast("Screen[Any]", super()).get_widget_and_offset_at(x, y)
+        if widget is None or not widget.is_attached:
+            return None, None
+        return widget, offset

@@ -46,9 +46,10 @@ GROUPS = {"cluster_account": "cluster", "spark": "spark"}
 """The xdist group of the tests that share what a fixture starts once for the run."""
 TOGETHER = {"architecture"}
 """Folders whose tests share what they have read, in one worker."""
-LONG_TIMEOUT_S = 600
-"""The first test that uses a fixture waits for it: three sessions through the analysis, on a
-machine that does other things."""
+LONG_TIMEOUT_S = 300
+LONGEST_TIMEOUT_S = 600
+"""For what is left to `make faults`; and the first test that uses `analysed` waits for three
+sessions to go through the whole analysis, on a machine that does other things."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,7 +63,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(folder))
         is_long = any(map(item.get_closest_marker, ("spark", "cluster")))
         if is_long and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
+            longest = "analysed" in getattr(item, "fixturenames", ())
+            longest = longest or item.get_closest_marker("faults") is not None
+            timeout_s = LONGEST_TIMEOUT_S if longest else LONG_TIMEOUT_S
+            item.add_marker(pytest.mark.timeout(timeout_s))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -11,7 +11,9 @@ from natstui.analysis.spark.session import start_environment
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local-cluster[2,1,512]"])
 def test_the_user_may_choose_another_python(master: str) -> None:
-    assert start_environment(master, {})["PYSPARK_PYTHON"] == sys.executable
+    alone = start_environment(master, {})
+    # It finds no module in the current folder.
+    assert (alone["PYSPARK_PYTHON"], alone["PYTHONSAFEPATH"]) == (sys.executable, "1")
     assert start_environment(master, {"PYSPARK_PYTHON": ""})["PYSPARK_PYTHON"] == sys.executable
     chosen = {"PYSPARK_PYTHON": "/opt/python3.12"}
     assert start_environment(master, chosen)["PYSPARK_PYTHON"] == "/opt/python3.12"

@@ -39,7 +39,9 @@ def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
     return {worker.role: worker.counts.received_msgs for worker in result.workers}
 
 
-@pytest.mark.parametrize("size", [0, 16, 128, 64 * 1024, MIB])
+@pytest.mark.parametrize(
+    "size", [0, MIB, *(pytest.param(size, marks=pytest.mark.faults) for size in (16, 128, 65_536))]
+)
 async def test_every_pattern_takes_every_size_with_headers(
     nats_server_factory: Callable[..., Broker], size: int
 ) -> None:

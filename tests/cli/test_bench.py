@@ -1,8 +1,6 @@
 """`natstui bench` from the outside: stdout is data, stderr is for people, exit codes mean it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,16 +10,15 @@ from natstui.bench.plan.scenario import ready_scenarios
 from natstui.cli.root import root
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Done, Shell, run_here
 
 pytestmark = pytest.mark.server
 
 
-def bench(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def bench(*words: str, folder: Path) -> Done:
     config = folder / "config.toml"
     config.write_text(f'[benchmark]\nfolder = "{folder / "runs"}"\n')
-    command = [sys.executable, "-m", "natstui", "bench", *words, "--config", str(config)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return run_here("bench", *words, "--config", str(config))
 
 
 def test_a_short_form_gives_one_object_and_is_saved(nats_server: Broker, tmp_path: Path) -> None:
@@ -163,9 +160,9 @@ def test_the_ramp_is_told_as_the_ramp_and_the_warm_up_behind_it(
 ) -> None:
     (tmp_path / "ramp.toml").write_text("""
 title = "rising"
-ramp = "300ms"
-warmup = "300ms"
-duration = "300ms"
+ramp = "20ms"
+warmup = "20ms"
+duration = "1s"
 [[role]]
 name = "pubs"
 pattern = "publish"

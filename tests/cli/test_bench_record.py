@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkSummed
 from natstui.session.read.recording import Recording
+from tests.cli.test_manage import Done, run_here
 
 pytestmark = pytest.mark.server
 
@@ -23,17 +21,14 @@ COUNTED = ("sent_msgs", "acked_msgs", "received_msgs", "sent_bytes", "acks_sent_
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    return os.environ | {
+    return {
         "NATSTUI_SESSION_FOLDER": str(tmp_path / "sessions"),
         "NATSTUI_BENCHMARK_FOLDER": str(tmp_path / "runs"),
     }
 
 
-def natstui(*words: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "natstui", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=120, env=environ
-    )
+def natstui(*words: str, environ: dict[str, str]) -> Done:
+    return run_here(*words, environment=environ)
 
 
 def rows(folder: Path, table: str) -> list[dict[str, str]]:

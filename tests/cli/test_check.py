@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.rewriting import too_old
+from tests.cli.test_manage import Done, run_here
 
 pytestmark = pytest.mark.slow
 
 
-def run_check(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "natstui", "check", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def run_check(*arguments: str) -> Done:
+    return run_here("check", *arguments)
 
 
 @pytest.mark.server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -179,14 +180,15 @@ def test_a_broker_that_cannot_start_is_one_sentence(
     demo.assert_nothing_is_left()
 
 
-def test_the_demo_is_ready_within_two_seconds(temporary: Path) -> None:
-    def ready_s() -> float:
-        began_s = time.monotonic()
-        demo = Demo(temporary)
-        took_s = time.monotonic() - began_s
-        demo.app.terminate()
-        demo.ended()
-        return took_s
+def test_the_demo_is_ready_after_two_seconds_of_the_processor(temporary: Path) -> None:
+    """How long that is, `python -m benchmarks` measures: here others use the machine too."""
 
-    # Somebody else may keep the machine busy for a while.
-    assert any(ready_s() < 2.0 for _ in range(10))
+    def used_s() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before_s = used_s()
+    demo = Demo(temporary)
+    demo.app.terminate()
+    demo.ended()
+    assert used_s() - before_s < 2.0

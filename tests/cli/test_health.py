@@ -30,16 +30,11 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.monitor_metadata import PREFIX
 from natstui.model.records.managing import SilenceFinding
 from tests.cli.rewriting import too_old
+from tests.cli.test_manage import Done
+from tests.cli.test_manage import run_here as run
 from tests.jetstream.flushing import flushed
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("health")]
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "natstui", *words],
-        capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +107,7 @@ async def test_what_is_silenced_is_left_out_and_counted(
     await client.close()
     words = ("health", "--server", nats_server.url, "--for", "1s", "--consumer", "SICK/held")
 
-    def ended(*more: str) -> subprocess.CompletedProcess[str]:
+    def ended(*more: str) -> Done:
         return run(*words, *more)
 
     told = await asyncio.to_thread(ended)

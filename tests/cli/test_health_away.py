@@ -12,7 +12,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.cluster import Cluster
-from tests.cli.test_health import run
+from tests.cli.test_manage import run_here as run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("health_away")]
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from natstui.clean import clean_line
 from natstui.cli.manage.options import read_config_file
-from natstui.cli.root import root
+from natstui.cli.root import root, run
 from natstui.errors import NatstuiError, UsageError
 from natstui.tui.frame.form.text import config_of_file
 from tests.accounts import Account
@@ -32,6 +33,22 @@ class Done:
     returncode: int
     stdout: str
     stderr: str
+
+
+def run_here(*words: str, environment: Mapping[str, str] | None = None) -> Done:
+    """Run `natstui WORDS` in this process, to the errors and the code that it ends with."""
+    isolated = CliRunner().isolation(env=environment)
+    with pytest.MonkeyPatch.context() as patch, isolated as (out, err, _):
+        patch.setattr(sys, "argv", ["natstui", *words])
+        code: object = 0
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code or 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+        assert isinstance(code, int)
+        return Done(code, out.getvalue().decode(), err.getvalue().decode())
 
 
 class Shell:

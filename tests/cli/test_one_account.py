@@ -10,7 +10,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.test_health import run
+from tests.cli.test_manage import run_here as run
 from tests.cli.test_metrics import metrics, scraped, value
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -18,13 +18,17 @@ from tests.jetstream.test_other_account import BOTH, a_consumer
 pytestmark = pytest.mark.server
 
 
-async def test_one_other_account_is_judged_and_measured(
+async def filled(url: str) -> None:
+    nc = await nats.connect(url)
+    await a_consumer(nc, "SAME", "C")
+    await nc.close()
+
+
+def test_one_other_account_is_judged_and_measured(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     server = nats_server_factory(BOTH)
-    nc = await nats.connect(as_user(server.url, "other"))
-    await a_consumer(nc, "SAME", "C")
-    await nc.close()
+    asyncio.run(filled(as_user(server.url, "other")))
     of_it = ("--server", as_user(server.url, "sys"), "--account", "OTHER")
     seen = run("health", *of_it, "--for", "1s", "--json")
     assert seen.returncode in (0, 1, 2), seen.stderr
@@ -38,7 +42,5 @@ async def test_one_other_account_is_judged_and_measured(
         seen = run(command, *of_it[:3], "APP,OTHER")
         assert "--account names one account here" in seen.stderr and seen.returncode in (2, 3)
     with metrics("--interval", "200ms", *of_it) as (_, page):
-        found = await asyncio.to_thread(
-            scraped, page, lambda seen: "jetstream_consumer_num_pending" in seen
-        )
+        found = scraped(page, lambda seen: "jetstream_consumer_num_pending" in seen)
     assert value(found, "jetstream_stream_last_seq", stream_name="SAME", account="OTHER") == 0

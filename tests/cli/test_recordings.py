@@ -21,6 +21,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from tests.cli.test_core import connected
+from tests.cli.test_manage import Done, run_here
 from tests.session.making import made, wait_until
 from tests.session.scenario import Scenario
 from tests.session.test_damage import cut_off
@@ -28,15 +29,8 @@ from tests.session.test_damage import cut_off
 pytestmark = pytest.mark.slow
 
 
-def natstui(*words: str, sessions: Path | None = None) -> subprocess.CompletedProcess[str]:
-    options = ["--sessions", str(sessions)] if sessions else []
-    return subprocess.run(
-        [sys.executable, "-m", "natstui", *words, *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def natstui(*words: str, sessions: Path | None = None) -> Done:
+    return run_here(*words, *(["--sessions", str(sessions)] if sessions else []))
 
 
 def recorder(

@@ -165,7 +165,8 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_five_thousand_fuzzed_folders_give_sentences(in_memory: Path) -> None:
+@pytest.mark.parametrize("folders_count", [400, pytest.param(5_000, marks=pytest.mark.faults)])
+def test_fuzzed_folders_give_sentences(in_memory: Path, folders_count: int) -> None:
     chance = random.Random(5)
     scenario = Scenario(streams=1, consumers=1)
     source = made(in_memory / "source", [*scenario.beginning(), *scenario.records(3, 7)], 2)
@@ -177,7 +178,7 @@ def test_five_thousand_fuzzed_folders_give_sentences(in_memory: Path) -> None:
     folder = in_memory / "fuzzed"
     shutil.copytree(source, folder)
     refused = 0
-    for number in range(5_000):
+    for number in range(folders_count):
         name = chance.choice(sorted(files))
         content = mutated(plain.get(name, files[name]), chance)
         if name in plain:
@@ -189,7 +190,7 @@ def test_five_thousand_fuzzed_folders_give_sentences(in_memory: Path) -> None:
             refused += 1
             assert "\n" not in str(error)
         (folder / name).write_bytes(files[name])
-    assert 250 < refused < 4_750
+    assert 0.05 < refused / folders_count < 0.95
 
 
 def packed(tmp_path: Path) -> Path:

@@ -22,7 +22,6 @@ from natstui.session.share.verify import verify
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 50
 AT_ONCE = 4
 
 
@@ -51,9 +50,10 @@ def killed(sessions: Path, after_s: float) -> Killed:
     return Killed(folder, [(int(line[0]), int(line[1])) for line in lines if len(line) == 2])
 
 
-def test_a_kill_at_fifty_random_moments_loses_at_most_a_second(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills_count", [8, pytest.param(50, marks=pytest.mark.faults)])
+def test_a_kill_at_random_moments_loses_at_most_a_second(tmp_path: Path, kills_count: int) -> None:
     chance = random.Random(11)
-    jobs = [(tmp_path / str(n), chance.uniform(0.0, 1.2)) for n in range(KILLS)]
+    jobs = [(tmp_path / str(n), chance.uniform(0.0, 1.2)) for n in range(kills_count)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         results = list(pool.map(lambda job: killed(*job), jobs))
     sealed_before = 0
@@ -71,4 +71,4 @@ def test_a_kill_at_fifty_random_moments_loses_at_most_a_second(tmp_path: Path) -
         assert seal_left_open(result.folder.parent) == [result.folder]
         assert list(Recording(result.folder).records()) == before
         assert all(segment.sealed for segment in segments(result.folder))
-    assert sealed_before > 10
+    assert sealed_before > kills_count // 5

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -36,8 +37,22 @@ def held_bytes(root: object) -> int:
             continue
         seen.add(id(one))
         total_bytes += sys.getsizeof(one)
-        todo += gc.get_referents(one)
+        todo += parts_of(one)
     return total_bytes
+
+
+def parts_of(one: Any) -> Iterator[object]:
+    """Yield what a container holds, and the attributes of anything else."""
+    if isinstance(one, dict):
+        yield from one.keys()
+        yield from one.values()
+    elif isinstance(one, list | tuple | set | frozenset | deque):
+        yield from one
+    yield getattr(one, "__dict__", None)
+    names = {name for cls in type(one).__mro__ for name in getattr(cls, "__slots__", ())}
+    # Of a method and a partial: its object, and what it is called with.
+    for name in (*names, "__self__", "func", "args", "keywords"):
+        yield getattr(one, name, None)
 
 
 def recording(folder: Path, retain_s: int | None) -> tuple[Recorder, Callable[[int, int], None]]:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from platformdirs import user_cache_path
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.model.records.analysis import AnalysisProgress
+from natstui.analysis.folders import check_sessions, prepare_out
+from natstui.analysis.job import parser
+from natstui.analysis.known import keep_result, state_of
+from natstui.model.records.analysis import (
+    AnalysisFinished,
+    AnalysisProgress,
+    StartAnalysis,
+    StopAnalysis,
+)
+from natstui.model.records.messages import Answered
 from natstui.tui.analysis.charts import charts_of
 from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.analysis.text import (
@@ -22,7 +32,9 @@ from natstui.tui.analysis.text import (
     progress_text,
     verdict_text,
 )
-from tests.tui.viewer import replaying, viewing
+from tests.analysis import drawn
+from tests.session.scenario import START_US, Scenario
+from tests.tui.viewer import Viewer, fed, viewing
 
 VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at_us",
                  "end_at_us", "weight_count", "harm", "code", "advice")  # fmt: skip
@@ -119,12 +131,19 @@ def test_the_bar_counts_steps_and_the_tasks_within_one() -> None:
     assert step == "reading the lines, step 6 of 10"
 
 
-@pytest.mark.spark
-async def test_a_recording_is_analysed_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+NAME = "20260921T141320Z-small"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recording in a library of its own."""
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    write_session(tmp_path / "sessions" / "20260921T141320Z-small", Plan(4, 6, 90))
+    return write_session(tmp_path / "sessions" / NAME, Plan(4, 6, 90))
+
+
+@pytest.mark.faults
+@pytest.mark.spark
+async def test_a_recording_is_analysed_from_the_command_line(recorded: Path) -> None:
     async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 40)) as viewer:
         await viewer.type_command("analyze 20260921")
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
@@ -138,48 +157,82 @@ async def test_a_recording_is_analysed_from_the_command_line(
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
         run_id, screen = screen.run_id, viewer.app.screen
         assert isinstance(screen, AnalysisScreen) and screen.run_id == run_id
-        await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=300)
-        await viewer.until(lambda: "Worth looking at" in viewer.words, "drawn")
-        await viewer.until(lambda: "s Stop" not in viewer.words, "a key for what has ended")
-        assert "20260921T141320Z-small" in viewer.text
-        names = [option.id for option in screen.tables.options]
-        assert names[:2] == ["verdict", "picture"]
-        await viewer.press("j")
-        await viewer.until(lambda: "Load, all streams and consumers" in viewer.words, "no chart")
-        await viewer.press("k")
-        await viewer.press(*["j"] * names.index("consumer_rate"))
-        await viewer.until(lambda: "CONSUMER" in viewer.text, "no table")
-        await viewer.press("enter", "greater_than_sign")
-        assert screen.table.sort is not None
-        await viewer.press("escape")
-        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+        await shows_answers(viewer, s=300)
 
 
-@pytest.mark.spark
-async def test_escape_leaves_an_analysis_running_and_s_stops_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def shows_answers(viewer: Viewer, s: float) -> None:
+    """Look at the answers of the screen in view, and leave it."""
+    screen = viewer.app.screen
+    assert isinstance(screen, AnalysisScreen)
+    await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=s)
+    await viewer.until(lambda: "Worth looking at" in viewer.words, "drawn")
+    await viewer.until(lambda: "s Stop" not in viewer.words, "a key for what has ended")
+    assert NAME in viewer.text
+    names = [option.id for option in screen.tables.options]
+    assert names[:2] == ["verdict", "picture"]
+    await viewer.press("j")
+    await viewer.until(lambda: "Load, all streams and consumers" in viewer.words, "no chart")
+    await viewer.press("k")
+    await viewer.press(*["j"] * names.index("consumer_rate"))
+    await viewer.until(lambda: "CONSUMER" in viewer.text, "no table")
+    await viewer.press("enter", "greater_than_sign")
+    assert screen.table.sort is not None
+    await viewer.press("escape")
+    await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+
+
+def keep_known(folder: Path) -> None:
+    """Keep a result for a recording, as an analysis of it does for the next one."""
+    out = prepare_out(str(user_cache_path("natstui") / "analysis"))
+    found = drawn.result((NAME,), lasted_s=90)
+    for name in found["tables"]:
+        marked = Path(out, "gold", name)
+        marked.mkdir(parents=True)
+        (marked / "_SUCCESS").touch()
+    options = parser().parse_args([str(folder.resolve()), "--pipe", f"--out={out}"])
+    state = state_of(options, check_sessions(options.sessions))
+    assert state is not None
+    keep_result(out, state, found)
+
+
+@pytest.mark.slow
+async def test_what_an_analysis_found_before_is_shown_again_with_its_tables_and_charts(
+    recorded: Path,
 ) -> None:
-    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    folder = tmp_path / "sessions" / "20260921T141320Z-small"
-    write_session(folder, Plan(4, 6, 90))
-    async with replaying(folder, size=(80, 24)) as viewer:
-        await viewer.until(lambda: "paused" in viewer.text)
+    keep_known(recorded)
+    async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 40)) as viewer:
+        await viewer.type_command("analyze 20260921")
+        await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
+        await shows_answers(viewer, s=60)
+
+
+async def test_escape_leaves_an_analysis_running_and_s_stops_it() -> None:
+    async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(80, 24)) as viewer:
         await viewer.type_command("analyze")
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
+        await viewer.until(lambda: viewer.sent(StartAnalysis))
+        (start,) = viewer.sent(StartAnalysis)
+        run_id = start.command_id
+        started = Answered(START_US, run_id, "done", "started")
+        await viewer.feed(
+            started, AnalysisProgress(START_US, run_id, NAME, "starting Spark", 0, 0, 0, 0)
+        )
         await viewer.until(
             lambda: "starting Spark" in viewer.words and "s stops it" in viewer.words
         )
         assert "escape leaves, and it goes on" in viewer.words
-        begun = viewer.app.state.analysis
-        assert begun is not None and begun.running is not None
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
         await viewer.type_command("analyze")
         await viewer.until(lambda: "s stops it" in viewer.words)
-        again = viewer.app.state.analysis
-        assert again is not None and again.running is not None
-        assert (again.run_id, again.began_at_us) == (begun.run_id, begun.began_at_us)
+        assert viewer.sent(StartAnalysis) == [start]
         await viewer.press("s")
+        await viewer.until(lambda: viewer.sent(StopAnalysis))
+        (stop,) = viewer.sent(StopAnalysis)
+        await viewer.feed(
+            Answered(START_US, stop.command_id, "done", "stopping"),
+            AnalysisFinished(START_US, run_id, NAME, "cancelled", "cancelled"),
+        )
         await viewer.until(lambda: "escape leaves" in viewer.words and "cancelled" in viewer.text)
         assert not viewer.app._notifications
 

@@ -47,8 +47,11 @@ class Watcher:
     async def watch(self) -> None:
         """Return when every sender is done, or it is over before its time."""
         elapsed_s = 0.0
+        phases = self._phases()
         while not self._state.over and not await self._finished():
-            self._state.enter(self._phase())
+            # On a busy machine more than one may have begun since the last time.
+            while phases and phases[0][1] <= self._state.elapsed_s():
+                self._state.enter(phases.pop(0)[0])
             await self._state.changes(_LOOK_S)
             await self._look()
             elapsed_s = self._state.elapsed_s()
@@ -103,12 +106,15 @@ class Watcher:
         consume = any(one.orders.role.traits.consumes for one in receivers)
         return consume and plan.duration_s is None and await self._all_consumed(receivers)
 
-    def _phase(self) -> PhaseName:
-        plan, elapsed_s = self._state.plan, self._state.elapsed_s()
+    def _phases(self) -> list[tuple[PhaseName, float]]:
+        """Return the phases of the plan, each with the second since GO in which it begins."""
+        plan, phases = self._state.plan, list[tuple[PhaseName, float]]()
         # The rates rise from the start on; only then there is something to warm up at.
-        if elapsed_s < plan.ramp_s:
-            return "ramp"
-        return "warmup" if elapsed_s < plan.ramp_s + plan.warmup_s else "steady"
+        if plan.ramp_s:
+            phases.append(("ramp", 0.0))
+        if plan.warmup_s:
+            phases.append(("warmup", plan.ramp_s))
+        return [*phases, ("steady", plan.ramp_s + plan.warmup_s)]
 
     async def _all_arrived(self) -> bool:
         receivers = [

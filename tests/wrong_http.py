@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests.serving import serving
+
 MODES = ("drip", "redirect", "hang", "500")
 
 
@@ -19,28 +21,18 @@ async def wrong_http(mode: str, requests: list[str], port: int = 0) -> AsyncIter
     }
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            line = (await reader.readline()).decode().strip()
-            requests.append(line)
-            if mode == "drip":
-                writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-                while not reader.at_eof():
-                    writer.write(b"a")
-                    await writer.drain()
-                    await asyncio.sleep(0.1)
-            elif mode == "hang":
-                await reader.read()
-            else:
-                writer.write(replies["ok" if "/elsewhere" in line else mode])
+        line = (await reader.readline()).decode().strip()
+        requests.append(line)
+        if mode == "drip":
+            writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            while not reader.at_eof():
+                writer.write(b"a")
                 await writer.drain()
-                await reader.read()
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
+                await asyncio.sleep(0.1)
+        elif mode != "hang":
+            writer.write(replies["ok" if "/elsewhere" in line else mode])
+            await writer.drain()
+        await reader.read()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
+    async with serving(serve, port) as served_port:
+        yield f"http://127.0.0.1:{served_port}"

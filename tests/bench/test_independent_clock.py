@@ -19,6 +19,8 @@ from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import RateSegment, Role
 from tests.bench.running import plan, run_plan
+from tests.ending import ended
+from tests.serving import serving
 
 pytestmark = pytest.mark.server
 
@@ -39,7 +41,6 @@ class Between:
         self._server = (host, port)
         self.sent_ns: dict[int, int] = {}
         self.came_ns: dict[int, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection(*self._server)
@@ -47,7 +48,12 @@ class Between:
             self._pass(reader, back, SENT, self.sent_ns, 0.0),
             self._pass(there, writer, CAME, self.came_ns, DELAY_S),
         )
-        self._tasks |= {asyncio.create_task(way) for way in ways}
+        tasks = [asyncio.create_task(way) for way in ways]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            back.transport.abort()
+            await ended(*tasks)
 
     async def _pass(
         self,
@@ -69,25 +75,14 @@ class Between:
                 rest = (rest + data)[-STAMP_BYTES - 64 :]
                 writer.write(data)
                 await writer.drain()
-        writer.close()
-
-    async def end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 @asynccontextmanager
 async def between(broker: Broker) -> AsyncIterator[tuple[str, Between]]:
     place = urlsplit(broker.url)
     one = Between(place.hostname or "", place.port or 0)
-    server = await asyncio.start_server(one.meet, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
+    async with serving(one.meet) as port:
         yield f"nats://127.0.0.1:{port}", one
-    finally:
-        server.close()
-        await one.end()
 
 
 def _quarter_s(found: Callable[[int], int], keys: set[int]) -> float:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from tests.accounts import through
 from tests.ending import ended
+from tests.serving import serving
 
 _CHUNK_BYTES = 1400
 _LOOK_S = 0.1
@@ -47,16 +48,11 @@ class SlowLink:
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[str]:
         """Listen; yield the address."""
-        # A small buffer: what waits for the wire waits in the server, as on a real one.
-        sock = socket.create_server(("127.0.0.1", 0))
-        server = await asyncio.start_server(self._join, sock=sock)
         stalling = asyncio.create_task(self._stall())
         try:
-            yield through(sock.getsockname()[1], self._place.geturl())
+            async with serving(self._join) as port:
+                yield through(port, self._place.geturl())
         finally:
-            server.close()
-            for task in (stalling, *self._tasks):
-                task.cancel()
             await ended(stalling, *self._tasks)
 
     async def _stall(self) -> None:
@@ -70,6 +66,7 @@ class SlowLink:
 
     async def _join(self, here: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         self.joined_count += 1
+        # A small buffer: what waits for the wire waits in the server, as on a real one.
         there_socket = socket.socket()
         there_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         there_socket.setblocking(False)
@@ -81,12 +78,13 @@ class SlowLink:
             asyncio.create_task(self._carry(there, back, down=True)),
         ]
         self._tasks.update(ways)
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        self._tasks.difference_update(ways)
-        for writer in (on, back):
-            writer.transport.abort()
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for writer in (on, back):
+                writer.transport.abort()
+            await ended(*ways)
+            self._tasks.difference_update(ways)
 
     async def _carry(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, down: bool

@@ -18,6 +18,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.operator_jwts import Operator, Signer, write_creds
+from tests.serving import serving
 
 pytestmark = pytest.mark.server
 
@@ -195,10 +196,9 @@ async def test_what_a_server_said_is_told_when_its_reset_lost_it(said: bytes, re
             writer.transport.abort()
         else:
             writer.write(said)
-            writer.close()
 
-    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
-        place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with serving(greet) as port:
+        place = f"127.0.0.1:{port}"
         failure = await failure_of(f"nats://{place}")
     assert str(failure) == f"authentication: {place} {reason}"
     assert connected_count == 2

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import urlsplit
 
 import pytest
 from nats.aio.msg import Msg
@@ -11,6 +10,7 @@ from natstui.errors import NotFound, ServerGone
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
+from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
 
@@ -31,34 +31,25 @@ async def test_a_connection_tells_server_account_and_api_level(nats_server: Brok
 async def test_a_ping_follows_all_that_was_sent_before_it(nats_server: Broker) -> None:
     sent = bytearray()
 
+    def up(data: bytes) -> bytes:
+        sent.extend(data)
+        return data
+
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = urlsplit(nats_server.url)
-        back, forth = await asyncio.open_connection(there.hostname, there.port)
-
-        async def copy(
-            source: asyncio.StreamReader, to: asyncio.StreamWriter, kept: bytearray
-        ) -> None:
-            while data := await source.read(65536):
-                kept += data
-                to.write(data)
-            to.close()
-
-        await asyncio.gather(copy(reader, forth, sent), copy(back, writer, bytearray()))
+        await relay(reader, writer, nats_server.url, up)
 
     async def nothing(_msg: Msg) -> None: ...
 
-    proxy = await asyncio.start_server(carry, "127.0.0.1", 0)
-    port = proxy.sockets[0].getsockname()[1]
-    client = await connect(Connection(servers=(f"nats://127.0.0.1:{port}",)))
-    for number in range(20):
-        await client.subscribe(f"sub.{number}", nothing)
-        await client.publish(f"pub.{number}", b"x")
-        await (await client.nc.ping())
-        before = bytes(sent[: sent.rindex(b"PING\r\n")])
-        assert f"SUB sub.{number} ".encode() in before
-        assert f"PUB pub.{number} ".encode() in before
-    await client.close()
-    proxy.close()
+    async with serving(carry) as port:
+        client = await connect(Connection(servers=(f"nats://127.0.0.1:{port}",)))
+        for number in range(20):
+            await client.subscribe(f"sub.{number}", nothing)
+            await client.publish(f"pub.{number}", b"x")
+            await (await client.nc.ping())
+            before = bytes(sent[: sent.rindex(b"PING\r\n")])
+            assert f"SUB sub.{number} ".encode() in before
+            assert f"PUB pub.{number} ".encode() in before
+        await client.close()
 
 
 async def test_a_missing_stream_is_not_found(nats_server: Broker) -> None:

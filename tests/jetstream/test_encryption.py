@@ -18,6 +18,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.ports import HeldPorts
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
+from tests.serving import serving
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("encryption")]
 
@@ -133,11 +134,8 @@ async def plain_server() -> AsyncIterator[tuple[str, bytearray]]:
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b'INFO {"server_id":"X","version":"2.15.1","headers":true}\r\n')
         heard.extend(await reader.read(4096))
-        writer.close()
 
-    server = await asyncio.start_server(greet, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server:
+    async with serving(greet) as port:
         yield f"127.0.0.1:{port}", heard
 
 

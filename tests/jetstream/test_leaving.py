@@ -18,6 +18,7 @@ from natstui.model.records.messages import StartTail, Tailed
 from natstui.model.records.record import LinkChanged
 from tests.ending import ended
 from tests.jetstream.test_outage import until
+from tests.serving import serving
 
 pytestmark = pytest.mark.server
 
@@ -56,11 +57,10 @@ async def test_a_login_that_comes_too_late_is_no_refused_user(
         writer.write(await up_reader.read(65536))
         await reader.read(65536)
         writer.write(await up_reader.read(65536))
-        writer.close()
         up_writer.close()
 
-    async with await asyncio.start_server(delay, "127.0.0.1", 0) as proxy:
-        url = f"nats://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    async with serving(delay) as proxy_port:
+        url = f"nats://127.0.0.1:{proxy_port}"
         late = Connection(servers=(url,), user="u", password=Secret("p"))
         with pytest.raises(ConnectionFailed, match="gave up waiting for us to say who") as told:
             await connect(late)

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import nats
 import pytest
@@ -24,6 +23,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PublishMessage
 from tests.ending import ended
+from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
 
@@ -32,39 +32,27 @@ class Deafening:
     """A wire to the server that swallows one answer: that to the request it is told of."""
 
     def __init__(self, server: Broker) -> None:
-        self._place = urlsplit(server.url)
+        self._url = server.url
         self.swallow = b""
         self._due = False
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[str]:
-        server = await asyncio.start_server(self._join, "127.0.0.1", 0)
-        async with server:
-            yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with serving(self._join) as port:
+            yield f"nats://127.0.0.1:{port}"
 
-    async def _join(self, here: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        there, on = await asyncio.open_connection(self._place.hostname, self._place.port)
-        await asyncio.wait(
-            [
-                asyncio.create_task(self._copy(here, on, b"")),
-                asyncio.create_task(self._copy(there, back, b"MSG")),
-            ],
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        for writer in (on, back):
-            writer.close()
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await relay(reader, writer, self._url, self._up, self._down)
 
-    async def _copy(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind: bytes
-    ) -> None:
-        while data := await reader.read(1 << 20):
-            if not kind and self.swallow and self.swallow in data:
-                self._due = True
-            elif kind and self._due and kind in data:
-                self._due, self.swallow = False, b""
-                continue
-            writer.write(data)
-            await writer.drain()
+    def _up(self, data: bytes) -> bytes:
+        self._due |= bool(self.swallow) and self.swallow in data
+        return data
+
+    def _down(self, data: bytes) -> bytes:
+        if not self._due or b"MSG" not in data:
+            return data
+        self._due, self.swallow = False, b""
+        return b""
 
 
 _VERBS: dict[str, str] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from urllib.parse import urlsplit
 
 import nats
 import pytest
@@ -13,6 +12,7 @@ from nats.js.api import ConsumerConfig
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import Unavailable
 from tests.jetstream.polling import polling
+from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
 
@@ -25,26 +25,19 @@ class _Losing:
     """A wire to the server that loses one request for the consumers of B."""
 
     def __init__(self, server: Broker) -> None:
-        self._place = urlsplit(server.url)
+        self._url = server.url
         self.loses = False
         self.lost = asyncio.Event()
 
-    async def join(self, here: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        there, on = await asyncio.open_connection(self._place.hostname, self._place.port)
-        copying = [self._copy(here, on), self._copy(there, back)]
-        tasks = [asyncio.create_task(one) for one in copying]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for writer in (on, back):
-            writer.close()
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await relay(reader, writer, self._url, up=self._up)
 
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(1 << 20):
-            if self.loses and _LIST.search(data):
-                data = _LIST.sub(b"", data, count=1)
-                self.loses = False
-                self.lost.set()
-            writer.write(data)
-            await writer.drain()
+    def _up(self, data: bytes) -> bytes:
+        if not self.loses or not _LIST.search(data):
+            return data
+        self.loses = False
+        self.lost.set()
+        return _LIST.sub(b"", data, count=1)
 
 
 async def test_a_list_whose_request_was_lost_is_asked_for_again_and_nothing_is_said_of_it(
@@ -55,9 +48,10 @@ async def test_a_list_whose_request_was_lost_is_asked_for_again_and_nothing_is_s
         await nc.jetstream().add_stream(name=name, subjects=[name])
         await nc.jetstream().add_consumer(name, ConsumerConfig(durable_name="C"))
     wire = _Losing(nats_server)
-    server = await asyncio.start_server(wire.join, "127.0.0.1", 0)
-    url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, polling(url, request_timeout_s=_LONG_S) as polled:
+    async with (
+        serving(wire.join) as port,
+        polling(f"nats://127.0.0.1:{port}", request_timeout_s=_LONG_S) as polled,
+    ):
         await polled.fresh()
         wire.loses = True
         await wire.lost.wait()

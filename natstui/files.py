@@ -159,8 +159,7 @@ def unfinished(target: Path) -> Iterator[Path]:
     """
     state = _state_file(target)
     private_folder(state.parent)
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(state, flags, 0o600), "r+b") as file:
+    with open(open_lock(state), "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -236,13 +235,40 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Open a plain file to read, following links; raises OSError for a FIFO, device or folder."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def open_lock(path: Path) -> int:
+    """Return a descriptor of a file to lock, made if need be: never what is behind a link.
+
+    Raises OSError, also for a FIFO, device or folder. Nothing is written into it.
+    """
+    return _plain_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+
+
+def open_log(path: Path, *, mode: int = 0o666) -> int:
+    """Return a descriptor that appends to a file, made if need be: never to one behind a link.
+
+    Raises OSError, also for a FIFO, device or folder.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    return _plain_descriptor(path, flags, mode)
+
+
+def _plain_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:
+    try:
+        # A FIFO without a reader or writer is not waited for.
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW and path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a link", str(path)) from error
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
-    return open(descriptor, "rb")
+    return descriptor
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a plain file to read, following links; raises OSError for a FIFO, device or folder."""
+    return open(_plain_descriptor(path, os.O_RDONLY), "rb")
 
 
 def read_plain(path: Path, most_bytes: int) -> bytes:

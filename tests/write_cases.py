@@ -28,6 +28,7 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from natstui.errors import NatstuiError
+from natstui.session.share.pack import pack
 from tests.session.making import made
 from tests.session.scenario import Scenario
 
@@ -42,10 +43,17 @@ class Writing:
 
     words: str
     is_folder: bool = False
+    is_library: bool = False
+    """Whether it adds a folder of its own to `{target}`, which may have others in it."""
+    appends: bool = False
+    """Whether it adds lines to `{target}`, which may have others in it."""
     replaces: bool = False
     """Whether a plain file in the way is replaced."""
     goes_on: bool = False
     """Whether a killed one leaves a private folder to continue from."""
+    suffix: str = ""
+    """Of the name of `{target}`."""
+    kill_within_s: float = 0.15
 
 
 WRITINGS = {
@@ -55,9 +63,27 @@ WRITINGS = {
     "object get --force": Writing("object get F f -O {target} --force", replaces=True),
     "messages copy": Writing("messages copy S --to-file {target}", goes_on=True),
     "sessions pack": Writing("sessions pack {recording} {target}"),
+    "sessions unpack": Writing("sessions unpack {pack} --sessions {target}", is_library=True),
     "export": Writing("export {recording} --to {target}", is_folder=True, goes_on=True),
-    "context add": Writing("context add target --server nats://127.0.0.1:4222"),
-    "context edit": Writing("context edit target --description new", replaces=True),
+    "context add": Writing("context add target --server nats://127.0.0.1:4222", suffix=".json"),
+    "context edit": Writing(
+        "context edit target --description new", replaces=True, suffix=".json"
+    ),
+    "context select": Writing("context select other", replaces=True, suffix=".txt"),
+    "record": Writing(
+        "record --duration 300ms --sessions {target}", is_library=True, kill_within_s=1.0
+    ),
+    "record --log-file": Writing(
+        "record --duration 300ms --sessions {elsewhere} --log-file {target}",
+        appends=True,
+        kill_within_s=1.0,
+    ),
+    "bench --csv": Writing(
+        "bench pub x --msgs 10 --no-save --csv {target}", replaces=True, kill_within_s=3.0
+    ),
+    "analyze --html": Writing("analyze {recording} --out {tables} --html {target}", replaces=True),
+    "analyze --notebook": Writing("analyze {recording} --out {tables} --notebook {target}"),
+    "analyze --log": Writing("analyze {recording} --out {tables} --log {target}", appends=True),
 }
 
 
@@ -167,6 +193,11 @@ IN_THE_WAY: dict[str, Callable[[Site], None]] = {
     "a file for a parent": file_for_parent,
     "links at temporary names": links_at_temporary_names,
 }
+COMPLETE = {
+    "analyze --html": b"</html>", "analyze --notebook": b"nbformat", "analyze --log": b"",
+    "bench --csv": b"publish", "context select": b"other", "record --log-file": b"\n",
+}  # fmt: skip
+"""What a complete file holds."""
 FOREIGN = "a file of another owner"
 """In a folder of theirs, where everybody may write but replace only their own."""
 EVENTS = ("a full disk", "two writers", "kill -9")
@@ -178,10 +209,14 @@ def site_in(folder: Path, name: str) -> Site:
     is_context = name.startswith("context")
     parent = folder / "parent" / "nats" / "context" if is_context else folder / "parent"
     parent.mkdir(parents=True)
+    if name == "context select":
+        (parent / "other.json").write_text('{"url": "nats://127.0.0.1:4222"}')
+        parent = parent.parent
     others = folder / "others"
     others.mkdir()
     (others / "precious").write_text("precious")
-    return Site(folder, parent / f"target{'.json' if is_context else ''}", others / "precious")
+    target = "context" if name == "context select" else "target"
+    return Site(folder, parent / f"{target}{WRITINGS[name].suffix}", others / "precious")
 
 
 def make_foreign(folder: Path) -> None:
@@ -221,6 +256,11 @@ class Cases:
         self._folder.mkdir()
         scenario = Scenario()
         self._recording = made(folder / "sessions", scenario.records(0, 30))
+        self._places = {
+            "recording": self._recording, "pack": folder / "pack.tar",
+            "elsewhere": folder / "elsewhere", "tables": folder / "tables",
+        }  # fmt: skip
+        pack(self._recording, self._places["pack"], redact=False, progress=lambda *_: None)
         self._environment = {
             "XDG_STATE_HOME": str(folder / "state"),
             "XDG_DATA_HOME": str(folder / "data"),
@@ -256,12 +296,13 @@ class Cases:
         if way != FOREIGN:
             return site_in(Path(tempfile.mkdtemp(dir=self._folder)), name)
         folder = self._foreign / name
-        (target,) = (path for path in folder.rglob("target*"))
+        (target,) = (path for path in folder.rglob("*") if path.stem in ("target", "context")
+                     and path.is_file())  # fmt: skip
         return Site(folder, target, folder / "others" / "precious")
 
     def _write(self, name: str, site: Site) -> tuple[int, str]:
         """Run a command; return its exit code and what it said of a failure."""
-        words = WRITINGS[name].words.format(target=site.target, recording=self._recording)
+        words = WRITINGS[name].words.format(target=site.target, **self._places)
         environment = self._environment | {"XDG_CONFIG_HOME": str(site.folder / "parent")}
         done = CliRunner().invoke(root, words.split(), env=environment)
         error = done.exception
@@ -283,17 +324,24 @@ class Cases:
         after, target = tree(site.folder), str(site.target)
         changed = {path for path in before.keys() | after.keys()
                    if before.get(path) != after.get(path)}  # fmt: skip
-        # A context that is a link is written through, to where it points.
-        is_through = name.startswith("context") and site.target.is_symlink()
-        through = os.path.realpath(site.target) if is_through else None
+        # A context that is a link is written through, to where it points, and so is a library.
+        writing = WRITINGS[name]
+        is_through = (
+            name.startswith("context") or writing.is_library
+        ) and site.target.is_symlink()
+        through = os.path.realpath(site.target) if is_through else target
         own = {path for path in changed
                if path in (target, through) or path.startswith(f"{target}/")}  # fmt: skip
+        if writing.is_library:
+            own |= {path for path in changed - before.keys() if path.startswith(f"{through}/")}
+        if name == "context select":
+            own |= {path for path in changed if path.endswith("/previous-context.txt")}
         free = {path for path in changed if path not in before and target.startswith(f"{path}/")}
         if code and WRITINGS[name].goes_on:
             # What it has so far lies in a folder of its own, for the next one.
             free |= {path for path in changed if self._left(site).match(path)}
         problems = [f"changed {path}" for path in sorted(changed - own - free)]
-        if code and own:
+        if code and own and not writing.is_library and not writing.appends:
             problems.append(f"failed, and changed {sorted(own)}")
         if not code:
             problems += self._incomplete(name, site)
@@ -302,6 +350,9 @@ class Cases:
     def _incomplete(self, name: str, site: Site) -> list[str]:
         """Return what is missing of a target that is said to be written."""
         target = site.target
+        if WRITINGS[name].is_library:
+            is_there = any(target.glob("*/session.json"))
+            return [] if is_there else ["success without a session"]
         if WRITINGS[name].is_folder:
             wanted = {"stream backup": "stream.tar.s2", "backup": "natstui.json",
                       "export": "columns.csv"}[name]  # fmt: skip
@@ -313,6 +364,8 @@ class Cases:
             is_complete = content.count(b"\n") >= 6 and content.endswith(b"\n")
         elif name == "sessions pack":
             is_complete = shutil.which("tar") is not None and len(content) > 1000
+        elif name in COMPLETE:
+            is_complete = COMPLETE[name] in content
         else:
             is_complete = b"nats://127.0.0.1:4222" in content and b"}" in content
         return [] if is_complete else [f"success, but it holds {content[:100]!r}"]
@@ -338,7 +391,7 @@ class Cases:
     def _killed(self, name: str, site: Site, before: dict[str, tuple[object, ...]]) -> list[str]:
         """Kill a command at some moment, and run it again."""
         pid = self._start(name, site)
-        time.sleep(random.Random(f"{name}").random() * 0.15)
+        time.sleep(random.Random(name).random() * WRITINGS[name].kill_within_s)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
@@ -351,7 +404,9 @@ class Cases:
         problems += [f"a killed one left {path}" for path in left.keys() - before.keys()
                      if path != target and not path.startswith(f"{target}/")
                      and not hidden.match(path)]  # fmt: skip
-        if left.get(target) != before.get(target):
+        writing = WRITINGS[name]
+        is_shared = writing.is_library or writing.appends
+        if left.get(target) != before.get(target) and not is_shared:
             # It was complete before it was killed.
             return problems + self._incomplete(name, site)
         code, said = self._write(name, site)
@@ -360,7 +415,7 @@ class Cases:
             problems += self._incomplete(name, site)
         elif "resume" not in said:
             problems.append(f"after a kill: {said}")
-        if os.WIFSIGNALED(status) and WRITINGS[name].goes_on and not code:
+        if os.WIFSIGNALED(status) and writing.goes_on and not code:
             kept = [path for path in tree(site.folder) if hidden.match(path)]
             problems += [f"left for ever: {path}" for path in kept]
         return problems

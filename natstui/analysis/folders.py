@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from natstui.errors import AnalysisError
+from natstui.files import open_lock
 from natstui.paths import private_folder
 
 CONNECT_PORT = 15002
@@ -64,6 +65,8 @@ def _check_readable(folder: str) -> None:
     for name in names:
         if not os.access(f"{folder}/{name}", os.R_OK):
             raise AnalysisError(f"no permission to read {folder}/{name}")
+        if not os.path.isfile(f"{folder}/{name}"):
+            raise AnalysisError(f"{folder}/{name} is not a plain file")
     if not any(os.path.getsize(f"{folder}/{name}") for name in names[1:]):
         raise AnalysisError(f"the session {folder} is empty: it has no records")
 
@@ -125,7 +128,7 @@ def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
         yield False
         return
     try:
-        descriptor = os.open(f"{out}/.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = open_lock(Path(out, ".lock"))
     except OSError as error:
         raise AnalysisError(f"cannot write the tables to {out}: {error.strerror}") from error
     try:

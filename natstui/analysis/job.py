@@ -20,7 +20,7 @@ from natstui.analysis import defaults
 from natstui.analysis.folders import check_sessions, prepare_out
 from natstui.analysis.known import known_result, state_of
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
-from natstui.analysis.progress import Send, TextSend, open_pipe
+from natstui.analysis.progress import Send, TextSend, open_pipe, print_into
 from natstui.errors import NatstuiError
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
@@ -40,8 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
         words.remote = os.environ.pop(REMOTE_VARIABLE, None)
     with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
         log = Path(words.log or f"{scratch}/spark.log")
-        send = open_pipe(log) if words.pipe else TextSend()
+        send = open_pipe() if words.pipe else TextSend()
         try:
+            if words.pipe:
+                print_into(log)
             send({"kind": "result", **_result(words, Path(scratch), log, send)})
         except NatstuiError as error:
             send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from natstui.errors import AnalysisError
+from natstui.files import open_log
 from natstui.output import text_file
 
 if TYPE_CHECKING:
@@ -19,13 +21,9 @@ if TYPE_CHECKING:
 Send = Callable[[dict[str, Any]], None]
 
 
-def open_pipe(log: Path) -> Send:
-    """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends."""
+def open_pipe() -> Send:
+    """Keep stdout for our lines, and end when stdin ends."""
     ours = text_file(os.dup(1), "utf-8", "strict")
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
     stdin = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     # The JVM would inherit our stdin and read from it.
@@ -39,6 +37,17 @@ def open_pipe(log: Path) -> Send:
             _write(ours, line)
 
     return send
+
+
+def print_into(log: Path) -> None:
+    """Put into a file what Spark prints; raises AnalysisError."""
+    try:
+        descriptor = open_log(log, mode=0o600)
+    except OSError as error:
+        raise AnalysisError(f"cannot write the log {log}: {error.strerror}") from error
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
 
 
 def _write(ours: TextIO, line: dict[str, Any]) -> None:

@@ -63,9 +63,10 @@ def select_context(name: str) -> str | None:
     before = selected_context()
     folder = nats_folder()
     with _refusals_of(folder):
+        # First what may be refused: nothing has changed then.
+        _write(folder / "context.txt", name)
         if before is not None and before != name:
             _write(folder / "previous-context.txt", before)
-        _write(folder / "context.txt", name)
     return before
 
 

@@ -16,9 +16,8 @@ from natstui.bench.result.environment import environment
 from natstui.bench.result.text import comparison_text, summary_text
 from natstui.bench.run.controller import Benchmark
 from natstui.config import Connection
-from natstui.errors import NatstuiError, Refused, RunFailed
+from natstui.errors import NatstuiError, Refused, RunFailed, SessionError
 from natstui.feed import Sink
-from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkCommand,
@@ -110,23 +109,29 @@ class Benchmarking:
             result = await benchmark.run()
         finally:
             self._running = None
-        run, saved = self._save(benchmark, result)
-        if benchmark.failure is not None:
-            sentence = f"{benchmark.failure}; the partial result is {saved}"
-            raise RunFailed(sentence, summary_text(run))
-        failed = filter(None, (check.failure(run.metrics) for check in checks))
-        if sentence := "; ".join(failed):
-            raise RunFailed(f"{sentence}; the result is {saved}", summary_text(run))
-        return f"the result is {saved}", summary_text(run)
-
-    def _save(self, benchmark: Benchmark, result: BenchmarkResult) -> tuple[library.SavedRun, str]:
         run = library.saved_run(
             benchmark.plan,
             (result,),
             environment(benchmark.link),
             () if benchmark.timeline is None else (benchmark.timeline,),
         )
-        return run, f"saved as {library.save(run, self._folder).stem}"
+        saved, is_saved = self._save(run)
+        if benchmark.failure is not None:
+            sentence = f"{benchmark.failure}; the partial result is {saved}"
+            raise RunFailed(sentence, summary_text(run))
+        failed = filter(None, (check.failure(run.metrics) for check in checks))
+        if sentence := "; ".join(failed):
+            raise RunFailed(f"{sentence}; the result is {saved}", summary_text(run))
+        if not is_saved:
+            raise RunFailed(f"the result is {saved}", summary_text(run))
+        return f"the result is {saved}", summary_text(run)
+
+    def _save(self, run: library.SavedRun) -> tuple[str, bool]:
+        """Save a run; return where it is, or why it is not, and whether it is saved."""
+        try:
+            return f"saved as {library.save(run, self._folder).stem}", True
+        except SessionError as error:
+            return f"not saved: {error}", False
 
     def _list(self) -> Answer:
         ready = [

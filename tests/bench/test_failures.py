@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nats.aio.msg import Msg
 
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
@@ -31,6 +32,7 @@ from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkPlanned, Be
 from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.running import Records, plan, run_plan
+from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
 
@@ -382,3 +384,54 @@ async def _delivered_msgs(own: Client) -> int:
 async def _consumers(own: Client) -> list[str]:
     names: list[str] = json.loads(await own.request("CONSUMER.NAMES.EXISTING"))["consumers"] or []
     return names
+
+
+async def test_a_message_does_not_choose_what_a_push_consumer_publishes(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    victims: list[str] = []
+
+    async def note(msg: Msg) -> None:
+        victims.append(msg.subject)
+
+    async def forge(msg: Msg) -> None:
+        # It has the subject that it was published to, and the name of its consumer in its reply.
+        consumer = msg.reply.split(".")[3].encode()
+        flow, stalled = b"NATS/1.0 100 x\r\n\r\n", (
+            b"NATS/1.0 100 x\r\nNats-Consumer-Stalled: victim.stalled\r\n\r\n"
+        )  # fmt: skip
+        for block, reply in (flow, b" victim.flow"), (flow, b" $JS.FC.OTHER.c.x"), (stalled, b""):
+            size = b"%d" % len(block)
+            words = b"_natstui." + consumer + reply
+            raw.send(b"HPUB %s %s %s\r\n%s\r\n" % (words, size, size, block))
+
+    await client.nc.subscribe("victim.>", cb=note)
+    await client.nc.subscribe("$JS.FC.OTHER.>", cb=note)
+    await client.nc.subscribe("_natstui.>", cb=forge)
+    roles = (Role("subs", "js-push"), Role("pubs", "js-publish-async", total_msgs=300))
+    connection = Connection(servers=(account.url,))
+    with RawPublisher(account.url) as raw:
+        result, _ = await run_plan(connection, plan(*roles, stream=STREAM))
+    await client.nc.flush()
+    assert (result.verdict, result.accounting.received_msgs, victims) == ("ok", 300, [])
+    await client.close()
+
+
+async def test_a_service_answers_no_request_whose_answer_would_be_one_to_the_server(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    js = client.nc.jetstream()
+    await js.add_stream(name="VICTIM", subjects=["kept"])
+    await js.publish("kept", b"")
+
+    async def forge(msg: Msg) -> None:
+        if msg.reply.startswith("_INBOX"):
+            await client.nc.publish(msg.subject, b"{}", reply="$JS.API.STREAM.PURGE.VICTIM")
+
+    await client.nc.subscribe("ask", cb=forge)
+    roles = (Role("serve", "serve", subject="ask"), Role("ask", "request", subject="ask",
+                                                         total_msgs=50))  # fmt: skip
+    await run_plan(Connection(servers=(account.url,)), plan(*roles))
+    await client.nc.flush()
+    assert (await js.stream_info("VICTIM")).state.messages == 1
+    await client.close()

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nats.protocol.parser import Parser
 
+from natstui.bench.wire.deliveries import read_deliveries
 from natstui.bench.wire.frames import Framer, ProtocolBroken, Run
 
 pytestmark = pytest.mark.server
@@ -131,3 +132,22 @@ def test_equal_messages_are_one_run_and_a_digit_more_begins_another() -> None:
 def test_what_is_not_the_protocol_is_refused_loudly(data: bytes) -> None:
     with pytest.raises(ProtocolBroken):
         list(Framer().feed(data))
+
+
+def test_what_another_consumer_delivered_is_not_read_as_of_this_one() -> None:
+    def run_of(*consumers: str) -> Run:
+        lines = [
+            f"MSG a 1 $JS.ACK.S.{name}.1.7.7.1763673600000000000.0 2\r\nhi\r\n"
+            for name in consumers
+        ]
+        (run,) = Framer().feed("".join(lines).encode())
+        assert isinstance(run, Run)
+        return run
+
+    own = ("S", "c1")
+    assert read_deliveries(run_of("c1", "c1"), own).stream_seq.tolist() == [7, 7]
+    for others in ("c2", "c1"), ("c1", "c2"), ("c2",), ("c1", "c1", *["c2"] * 40):
+        with pytest.raises(ProtocolBroken, match="did not deliver"):
+            read_deliveries(run_of(*others), own)
+    with pytest.raises(ProtocolBroken, match="did not deliver"):
+        read_deliveries(run_of("c1"), ("T", "c1"))

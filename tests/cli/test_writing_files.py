@@ -27,23 +27,37 @@ def without_rights() -> list[str]:
     return [setpriv, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 
 
-def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path) -> None:
+GROUPS = {
+    "bench": ("bench --csv",),
+    "record": ("record", "record --log-file"),
+    "analyze": ("analyze --html", "analyze --notebook", "analyze --log"),
+}
+"""Commands that start processes; all others are in a group without a name."""
+REST = tuple(set(WRITINGS) - {name for names in GROUPS.values() for name in names})
+
+
+@pytest.mark.parametrize(
+    "group", ["", "bench", "record", pytest.param("analyze", marks=pytest.mark.spark)]
+)
+def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, group: str) -> None:
+    names = GROUPS.get(group, REST)
     filled(account.url)
     folder = tmp_path / "writing"
     folder.mkdir()
     if os.geteuid() == 0:
         make_foreign(folder / "foreign")
     done = subprocess.run(
-        [*without_rights(), sys.executable, "-m", "tests.write_cases", account.url, str(folder)],
+        [*without_rights(), sys.executable, "-m", "tests.write_cases", account.url, str(folder),
+         *names],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=280,
         check=False,
-    )
+    )  # fmt: skip
     cases = [json.loads(line) for line in done.stdout.splitlines()]
     wrong = [case for case in cases if case["wrong"]]
     assert not wrong, "\n".join(map(json.dumps, wrong))
     assert done.returncode == 0, done.stderr
     tried = {(case["command"], case["in_the_way"]) for case in cases}
-    assert tried >= {(name, way) for name in WRITINGS for way in (*IN_THE_WAY, *EVENTS)}
+    assert tried >= {(name, way) for name in names for way in (*IN_THE_WAY, *EVENTS)}

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.folders import files_of
 from natstui.analysis.silver.sources import Source, reads_here
 from natstui.analysis.tables import SESSION, Table, columns
+from natstui.files import open_plain
 
 PIPELINE_VERSION = 7
 """Raised when silver tables of older runs must be made again."""
@@ -63,7 +64,7 @@ def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[Segmen
 
 def _files_here(session: str, folder: Path) -> Iterator[SegmentFile]:
     for name in fnmatch.filter(files_of(str(folder)), FILES):
-        with (folder / name).open("rb") as file:
+        with open_plain(folder / name) as file:
             size_bytes, promised_bytes = file.seek(0, os.SEEK_END), None
             if name.endswith(".gz"):
                 file.seek(max(size_bytes - 4, 0))

@@ -48,6 +48,10 @@ class Consumer:
         self.job, self.link = job, link
         self.role = job.orders.role
         self._place = stamp_place(job.orders, job.orders.stamp_of)
+        self._acked: tuple[str, str] | None = None
+        """Stream and consumer whose deliveries are acknowledged; None: nothing is."""
+        if self.role.acks != "none" and not self.role.traits.is_ordered:
+            self._acked = (job.orders.stream or "", job.orders.consumer or "")
         self._confirm_inbox = link.nc.new_inbox().encode()
         self._confirms = 0
         self._refuses = bool(
@@ -78,7 +82,7 @@ class Consumer:
     def take(self, run: Run, now_ns: int) -> Deliveries:
         """Count, time and acknowledge the deliveries of a run."""
         tally = self.job.tally
-        deliveries = read_deliveries(run)
+        deliveries = read_deliveries(run, self._acked)
         own = tally.received(run.payloads, self._place, now_ns, deliveries.stream_seq)
         if not self._place.length:
             tally.seen_stored(deliveries.stream_seq)
@@ -89,7 +93,7 @@ class Consumer:
         if self.role.think_s:
             self._thinking.put_nowait(deliveries)
             self.backlog_msgs += len(run)
-        elif self.role.acks != "none":
+        elif self._acked is not None:
             self._acknowledge(deliveries)
         return deliveries
 
@@ -143,7 +147,7 @@ class Consumer:
             for row in range(len(whole.replies)):
                 await asyncio.sleep(self.role.think_s)
                 part = slice(row, row + 1)
-                if self.role.acks != "none":
+                if self._acked is not None:
                     self._acknowledge(
                         Deliveries(
                             whole.replies[part],

@@ -28,8 +28,12 @@ class Deliveries:
     """On the server's wall clock."""
 
 
-def read_deliveries(run: Run) -> Deliveries:
-    """Return what the reply subjects of a run say; raise ProtocolBroken for another form."""
+def read_deliveries(run: Run, consumer: tuple[str, str] | None = None) -> Deliveries:
+    """Return what the reply subjects of a run say; raise ProtocolBroken for another form.
+
+    With `consumer`, its stream and its name, also for what anything else delivered: an
+    acknowledgement of that would be a message to wherever its sender wants.
+    """
     replies = run.replies
     first = b"" if replies is None else replies[0].tobytes()
     tokens = first.split(b".")
@@ -38,6 +42,11 @@ def read_deliveries(run: Run) -> Deliveries:
     if replies is None or not skip or not first.startswith(b"$JS.ACK."):
         raise ProtocolBroken(f"a message was delivered without a way to acknowledge it: {first!r}")
     columns, start = [], sum(map(len, tokens[:skip])) + skip
+    if consumer is not None:
+        is_own = tokens[skip - 2 : skip] == [name.encode() for name in consumer]
+        # The rows of a run may differ in the digits of names.
+        if not is_own or (replies[:, :start] != replies[0, :start]).any():
+            raise ProtocolBroken(f"a message came that this consumer did not deliver: {first!r}")
     for token in tokens[skip : skip + 4]:
         columns.append(read_digits(replies[:, start : start + len(token)]))
         start += len(token) + 1

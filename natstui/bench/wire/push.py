@@ -7,6 +7,7 @@ import re
 from natstui.bench.wire.consume import Consumer
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.stopping import until_stopped
+from natstui.model.assets.subjects import is_flow_control
 
 _STALLED = re.compile(rb"Nats-Consumer-Stalled: *(\S+)", re.IGNORECASE)
 
@@ -27,10 +28,16 @@ class PushReceiver(Consumer):
         if run.status is None:
             self.take(run, now_ns)
             return
-        if run.layout.reply is not None:
-            # A flow control request: everything before it has been taken.
-            self.link.write(b"PUB %s 0\r\n\r\n" % run.text(0, run.layout.reply))
-            return
-        stalled = _STALLED.search(run.text(0, run.layout.headers))
-        if stalled:
-            self.link.write(b"PUB %s 0\r\n\r\n" % stalled[1])
+        reply, stalled = run.layout.reply, _STALLED.search(run.text(0, run.layout.headers))
+        if reply is not None:
+            # Everything before it has been taken.
+            self._let_go_on(run.text(0, reply))
+        elif stalled:
+            self._let_go_on(stalled[1])
+
+    def _let_go_on(self, subject: bytes) -> None:
+        """Answer flow control of this consumer; to any other subject that would be a message."""
+        orders = self.job.orders
+        text = subject.decode(errors="replace")
+        if is_flow_control(text, orders.stream or "", orders.consumer or ""):
+            self.link.write(b"PUB %s 0\r\n\r\n" % subject)

@@ -49,6 +49,8 @@ _TURN_NS = 40_000_000
 """How long the event loop may wait for its turn."""
 _READ_BYTES = 1 << 16
 _LOOK_S = 0.02
+_INTERNAL = (b"$JS.", b"$SYS.")
+"""Where an answer would be a request to the server, of ours and in the words of who asked."""
 _PARTS = 5
 """Of the control line of a request: MSG, subject, number of the subscription, reply, size."""
 
@@ -112,6 +114,8 @@ class Server:
             return False
         if not parts[4].isdigit() or len(data) != end + int(parts[4]) + 4:
             return False
+        if parts[3].startswith(_INTERNAL):
+            return False
         twin.sendall(b"PUB %b %b%b" % (parts[3], parts[4], data[end:]))
         size_bytes, tally = int(parts[4]), self._job.tally
         tally.received_unstamped(1, size_bytes, now_ns)
@@ -121,7 +125,7 @@ class Server:
     def _on_run(self, run: Run, now_ns: int) -> None:
         payloads, replies = run.payloads, run.replies
         self._job.tally.received(payloads, NO_STAMP, now_ns)
-        if replies is None:
+        if replies is None or replies[0].tobytes().startswith(_INTERNAL):
             return
         self._link.write(answers(replies, payloads))
         self._job.tally.sent(len(run), payloads.size, now_ns)

@@ -27,8 +27,15 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
 from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
-from natstui.errors import AssertionFailed, Interrupted, NatstuiError, Refused, UsageError
-from natstui.files import write_complete
+from natstui.errors import (
+    AssertionFailed,
+    Interrupted,
+    NatstuiError,
+    Refused,
+    SessionError,
+    UsageError,
+)
+from natstui.files import check_replaceable, write_complete
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
@@ -126,12 +133,16 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     if connection.read_only:
         raise Refused("this connection is read-only: a benchmark writes")
     checks = parse_checks((*plan.assertions, *options.checks))
+    # Checked before a long run, not behind it.
+    if options.csv_file is not None:
+        _check_csv(options.csv_file)
     plan = overridden(plan, options.changes)
     line = ProgressLine(shows=options.progress)
     recording = _recording(connection, options, line)
     try:
         runs, failure = _repeat(plan, connection, line, options, recording)
-        saved = _save(plan, runs, line, options, cut_short=failure is not None)
+        saved = _saved(plan, runs, line, cut_short=failure is not None)
+        failure = _keep(saved, options) or failure
         if recording is not None:
             recording.feed.add(_summed(saved, failure))
     finally:
@@ -260,28 +271,40 @@ async def _wait(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) 
             continue
 
 
-def _save(
-    plan: BenchmarkPlan,
-    runs: list[_Run],
-    line: ProgressLine,
-    options: RunOptions,
-    *,
-    cut_short: bool,
+def _saved(
+    plan: BenchmarkPlan, runs: list[_Run], line: ProgressLine, *, cut_short: bool
 ) -> library.SavedRun | None:
-    """Save what there is; `cut_short` marks it partial: repetitions are missing."""
+    """Return what there is to save; `cut_short` marks it partial: repetitions are missing."""
     if not runs:
         return None
     results, timelines = (tuple(each) for each in zip(*runs, strict=True))
     run = library.saved_run(plan, results, environment(line.link), timelines)
-    if cut_short:
-        run = replace(run, partial=True)
-    if options.library is not None:
+    return replace(run, partial=True) if cut_short else run
+
+
+def _keep(run: library.SavedRun | None, options: RunOptions) -> SessionError | None:
+    """Save a run; return why it is not saved: its result is printed all the same."""
+    if run is None or options.library is None:
+        return None
+    try:
         path = library.save(run, options.library)
-        click.echo(f"saved as {path.stem}", err=True)
-    return run
+    except SessionError as error:
+        return error
+    click.echo(f"saved as {path.stem}", err=True)
+    return None
 
 
 _COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "ended")
+
+
+def _check_csv(path: Path) -> None:
+    """Raise UsageError for a file that can not be written at the end."""
+    try:
+        check_replaceable(path, replaces=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path} cannot be written: its folder does not exist")
 
 
 def _write_csv(run: library.SavedRun, path: Path) -> None:
@@ -309,12 +332,12 @@ def _cells(worker: WorkerResult) -> tuple[object, ...]:
 
 
 def _print_result(run: library.SavedRun, options: RunOptions) -> None:
-    if options.csv_file is not None:
-        _write_csv(run, options.csv_file)
     if options.json:
         click.echo(clean_json(library.encode(run).decode()))
     else:
         click.echo(hanging(summary_text(run), stdout_width(), LABEL_CELLS))
+    if options.csv_file is not None:
+        _write_csv(run, options.csv_file)
 
 
 def _check_result(run: library.SavedRun, checks: list[Check]) -> None:

@@ -14,6 +14,7 @@ from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, watching_flags
 from natstui.cli.sessions.told import print_recorded
 from natstui.errors import UsageError
+from natstui.files import open_log
 from natstui.paths import user_path
 
 
@@ -154,7 +155,7 @@ def _opened(path: Path | None) -> IO[str]:
     if path is None:
         return sys.stderr
     try:
-        return path.open("a", encoding="utf-8", buffering=1)
+        return open(open_log(path), "a", encoding="utf-8", buffering=1)
     except OSError as error:
         raise UsageError(f"cannot write the log file {path}: {error.strerror}") from error
 

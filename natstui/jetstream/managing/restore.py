@@ -20,6 +20,7 @@ from natstui.errors import (
     RequestFailed,
     UsageError,
 )
+from natstui.files import open_plain
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import NEVER, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
@@ -136,7 +137,7 @@ async def _given(
         since = moment_text(time.time_ns() // 1000) + "Z"
         marked = {**config, "metadata": {**(config.get("metadata") or {}), MARK: since}}
     try:
-        with (backup.folder / DATA_FILE).open("rb") as file:
+        with open_plain(backup.folder / DATA_FILE) as file:
             return await give(client, marked, backup.state, file, pace, progress)
     except (NatstuiError, asyncio.CancelledError) as error:
         if isinstance(error, RequestFailed) and error.err_code in _TAKEN:

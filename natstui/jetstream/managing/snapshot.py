@@ -186,7 +186,7 @@ class _Chunks:
             raise RequestFailed(f"the snapshot of {self._stream} broke off: {why}")
         self._count += 1
         await self._pace.wait(len(msg.data))
-        if msg.reply.startswith(_CONFIRMING):
+        if msg.reply.startswith(f"{_CONFIRMING}{self._stream}.") and is_literal(msg.reply):
             self._check_place(msg.reply)
             await self._client.publish(msg.reply)
         data: bytes = msg.data

@@ -33,6 +33,7 @@ from natstui.jetstream.messages.browse import sequence_since
 from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.pull import answered_numbers
 from natstui.model.assets.defaults import consumer_request
+from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import StoredMessage
 from natstui.model.servers.versions import SKIPS_BESIDE_DELETED, is_in
 
@@ -44,7 +45,6 @@ _UNUSED_S = 60
 _NO_PROGRESS_S = 30.0
 _AGAIN_S = 1.0
 _NS = 1_000_000_000
-_FLOW_CONTROL = b"$JS.FC."
 _STATUS = b"NATS/1.0 "
 """How headers begin that say a status; those of a message have none."""
 
@@ -175,9 +175,10 @@ class Reader:
 
     async def _let_go_on(self, msg: Delivered) -> None:
         """Answer the server that waits until we are so far; anywhere else that is a message."""
-        if msg.reply.startswith(_FLOW_CONTROL):
+        reply = msg.reply.decode(errors="replace")
+        if is_flow_control(reply, self.stream, self._name):
             with suppress(ServerGone):  # the next connection has another consumer
-                await self.client.publish(msg.reply.decode())
+                await self.client.publish(reply)
 
     def _is_read(self, heartbeat: Delivered) -> bool:
         """Tell whether the server had sent everything, and we have read it."""

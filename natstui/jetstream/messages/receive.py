@@ -15,6 +15,7 @@ from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOu
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.messages.pull import delivered, next_message
+from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import PulledMessage, PullNext
 
 _PULL_S = 5.0
@@ -149,7 +150,7 @@ class Receiver:
         if headers.get("Status") == "100":
             # A sign of life; a consumer with flow control waits for an answer to some of them.
             answer = msg.reply or str(headers.get("Nats-Consumer-Stalled", ""))
-            if answer.startswith("$JS.FC."):
+            if is_flow_control(answer, self.stream, self.consumer):
                 await client.publish(answer)
             return
         pulled = delivered(msg, self.stream, self.consumer)

@@ -43,6 +43,15 @@ def is_token(text: str) -> bool:
     return is_literal(text) and "." not in text
 
 
+def is_flow_control(subject: str, stream: str, consumer: str) -> bool:
+    """Tell whether an empty message to `subject` lets this consumer deliver more, and only that.
+
+    Whoever can publish to where a consumer delivers names any subject for the answer.
+    """
+    tokens = subject.split(".")
+    return tokens[:-1] == ["$JS", "FC", stream, consumer] and is_literal(subject)
+
+
 def overlap(one: str, other: str) -> bool:
     """Tell whether some subject matches both filters."""
     left, right = one.split("."), other.split(".")

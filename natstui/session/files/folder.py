@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from natstui.errors import SessionError
+from natstui.files import open_lock, open_plain
 
 INFO = "session.json"
 INDEX = "index.jsonl"
@@ -101,7 +102,7 @@ def lock(folder: Path) -> int:
     The kernel releases the lock when the process dies. Raises SessionError when another
     process records there, OSError when the folder cannot be written.
     """
-    descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    descriptor = open_lock(folder / LOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -113,15 +114,12 @@ def lock(folder: Path) -> int:
 def is_recording(folder: Path) -> bool:
     """Tell whether a live process records into a folder."""
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        with open_plain(folder / LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     except OSError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
     return False
 
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from natstui.decoding import decoder_of
+from natstui.files import open_log, open_plain
 from natstui.model.records.recording import Mark
 from natstui.session.files.folder import INDEX
 from natstui.session.files.layout import MEMBERS_COUNT
@@ -55,7 +56,7 @@ _DECODER = decoder_of(SegmentIndex)
 
 def append_index(folder: Path, index: SegmentIndex) -> None:
     """Add the line of a segment; raises OSError."""
-    with (folder / INDEX).open("ab") as file:
+    with open(open_log(folder / INDEX), "ab") as file:
         file.write(msgspec.json.encode(index) + b"\n")
 
 
@@ -66,7 +67,7 @@ def read_index(folder: Path) -> dict[int, SegmentIndex]:
     try:
         if not path.is_file():
             return {}
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             for line in _lines(file):
                 index = _decoded(line)
                 if index is not None:

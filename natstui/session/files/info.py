@@ -11,7 +11,7 @@ import msgspec
 from natstui import __version__
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import write_complete
+from natstui.files import open_plain, write_complete
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.record import EngineStarted, LinkChanged, Record
 from natstui.session.files.folder import INFO, reading
@@ -121,7 +121,7 @@ def read_info(folder: Path) -> SessionInfo:
     path = folder / INFO
     if not path.is_file():
         raise SessionError(f"{folder} is not a session: it has no {INFO}")
-    with reading(str(path)), path.open("rb") as file:
+    with reading(str(path)), open_plain(path) as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise SessionError(f"{path} is larger than any session's")

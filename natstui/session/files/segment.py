@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from natstui.errors import SessionError
+from natstui.files import open_plain
 from natstui.lines import BadLine
 from natstui.model.records.record import Record, moment_us
 from natstui.model.records.recording import ClockStepped
@@ -186,7 +187,7 @@ def inflate(compressed: bytes, what: str) -> Iterator[bytes]:
 
 def read_content(path: Path, *, sealed: bool) -> Content:
     """Read and parse a segment; raise SessionError when it is damaged."""
-    with reading(str(path)), path.open("rb") as file:
+    with reading(str(path)), open_plain(path) as file:
         raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise SessionError(f"{path} is larger than any segment")
@@ -219,7 +220,7 @@ class GrowingSegment:
 
     def _appended(self) -> bytes:
         """Read the whole lines that are new."""
-        with reading(str(self.path)), self.path.open("rb") as file:
+        with reading(str(self.path)), open_plain(self.path) as file:
             there = os.fstat(file.fileno())
             identity = (there.st_dev, there.st_ino)
             if self._file != identity or there.st_size < self._read_bytes:
@@ -369,7 +370,7 @@ def members_of(path: Path) -> list[bytes]:
 
     Empty when there are not as many as natstui writes; raises SessionError for damage.
     """
-    with reading(str(path)), path.open("rb") as file:
+    with reading(str(path)), open_plain(path) as file:
         compressed = file.read(MOST_BYTES)
     measure, members, at = _Measure(str(path)), list[bytes](), 0
     while at < len(compressed) and len(members) <= MEMBERS_COUNT:

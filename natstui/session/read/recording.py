@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from natstui.errors import SessionError
+from natstui.files import open_plain
 from natstui.lines import BadLine
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap, Mark
@@ -187,7 +188,7 @@ class Recording:
     def _texts(self, span: Span, members: Iterable[int]) -> list[bytes]:
         """Inflate members of a segment."""
         compressed: list[bytes] = []
-        with reading(str(span.file.path)), span.file.path.open("rb") as file:
+        with reading(str(span.file.path)), open_plain(span.file.path) as file:
             for member in members:
                 offset, size_bytes = span.index.members[member]
                 file.seek(offset)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from natstui.errors import SessionError
+from natstui.files import open_plain
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap
@@ -202,7 +203,7 @@ def _missing(info: SessionInfo, files: list[SegmentFile], last_known: int) -> It
 
 def _verify_tail(file: SegmentFile, check: _Check) -> None:
     """Report a last line that was not written completely."""
-    with reading(str(file.path)), file.path.open("rb") as opened:
+    with reading(str(file.path)), open_plain(file.path) as opened:
         content = opened.read()
     torn_bytes = len(content) - (content.rfind(b"\n") + 1)
     if torn_bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from natstui.files import complete_file
+from natstui.files import complete_file, open_plain
 from natstui.session.files.entry import Piece
 from natstui.session.files.folder import segment_path
 from natstui.session.files.index import SegmentIndex, append_index
@@ -42,7 +42,7 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     if target.exists():
         plain.unlink()
         return None
-    with plain.open("rb") as file:
+    with open_plain(plain) as file:
         content = parse(file.read(MOST_BYTES))
     if not content.keyframe_line and not content.entries:
         # The recorder was killed before its first line was whole: there is nothing in it.

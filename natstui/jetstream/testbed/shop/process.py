@@ -19,6 +19,7 @@ from pathlib import Path
 
 from natstui.config import Connection
 from natstui.errors import BrokerFailed, NatstuiError
+from natstui.files import open_lock
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.shop.traffic import open_shop, reopen_shop, run_shop
@@ -63,13 +64,19 @@ def lock(folder: Path) -> Iterator[None]:
 
     Raises BrokerFailed when another one has it, or it cannot be written.
     """
+    name = folder / "natstui-demo.lock"
     try:
-        with (folder / "natstui-demo.lock").open("w") as file:
-            if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
+        descriptor = open_lock(name)
+    except OSError as error:
+        raise BrokerFailed(f"{name} cannot be locked: {error.strerror}") from error
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     except BlockingIOError as error:
         raise BrokerFailed(f"{folder} is in use by another `natstui demo`") from error
+    finally:
+        os.close(descriptor)
 
 
 async def _serve(store: Path | None) -> None:

@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.shop.assets import LIVE_SUBJECT
 from natstui.jetstream.testbed.shop.waves import Pickers
+from natstui.model.assets.subjects import is_flow_control
 
 _GRACE_S = 3.0
 
@@ -150,7 +151,7 @@ async def listen(nc: Nats) -> None:
 
     async def heard(message: Msg) -> None:
         is_control = bool(message.headers) and message.headers.get("Status") == "100"
-        if is_control and message.reply:
+        if is_control and is_flow_control(message.reply, "ORDERS", "storefront"):
             await message.respond(b"")
 
     subscription = await nc.subscribe(LIVE_SUBJECT, cb=heard)

@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime
 
 from natstui.clean import clean_line
 from natstui.errors import UsageError
+from natstui.files import MOST_TEXT_BYTES, read_given
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, read, without_server_metadata
 from natstui.model.assets.text import parsed
@@ -24,7 +25,7 @@ from natstui.paths import user_path
 def read_asset_file(name: str, kind: AssetKind | None = None) -> Config:
     """Return the configuration in a file; raises UsageError for one that cannot be read."""
     try:
-        content = user_path(name).read_bytes()
+        content = read_given(user_path(name), MOST_TEXT_BYTES)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from error
     return parse_asset(content, name, kind)

@@ -274,10 +274,29 @@ def open_plain(path: Path) -> BinaryIO:
 def read_plain(path: Path, most_bytes: int) -> bytes:
     """Return the content of a plain file; raises OSError, also when it is larger than allowed."""
     with open_plain(path) as file:
-        content = file.read(most_bytes + 1)
+        return _bounded(file, path, most_bytes)
+
+
+def read_given(path: Path, most_bytes: int) -> bytes:
+    """Return the content of a file that the user named, which may be a pipe of a shell.
+
+    Raises OSError, also for one that is larger than allowed, or has no end.
+    """
+    with path.open("rb") as file:
+        return _bounded(file, path, most_bytes)
+
+
+def _bounded(file: BinaryIO, path: Path, most_bytes: int) -> bytes:
+    content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
     return content
+
+
+MOST_TEXT_BYTES = 16 * 1024 * 1024
+"""Of a file of settings, a configuration or a key that the user named."""
+MOST_PAYLOAD_BYTES = 64 * 1024 * 1024
+"""Of a file to send: no server takes more."""
 
 
 _UNSAFE_IN_NAME = re.compile(r"^\.|[^\w.+@ -]")

@@ -314,6 +314,7 @@ HOSTILE: dict[str, Any] = {
     "escapes": "a\x1b]52;c;eA==\x07\x9b2J\r\n\u202eb\x00",
     "empty": "",
     "a huge number": 2**80,
+    "a number beyond all others": 10**400,
     "an infinite number": float("inf"),
     "negative": -7,
     "very negative": -(2**63),

@@ -78,9 +78,7 @@ WRITINGS = {
         appends=True,
         kill_within_s=1.0,
     ),
-    "bench --csv": Writing(
-        "bench pub x --msgs 10 --no-save --csv {target}", replaces=True, kill_within_s=3.0
-    ),
+    "bench --csv": Writing("bench pub x --msgs 10 --no-save --csv {target}", kill_within_s=3.0),
     "analyze --html": Writing("analyze {recording} --out {tables} --html {target}", replaces=True),
     "analyze --notebook": Writing("analyze {recording} --out {tables} --notebook {target}"),
     "analyze --log": Writing("analyze {recording} --out {tables} --log {target}", appends=True),
@@ -433,6 +431,9 @@ class Cases:
 def main() -> None:
     """Run the cases of the commands that are named, or of all."""
     url, folder, *names = sys.argv[1:]
+    # On a full disk Python would leave a part of a compiled module, and read it ever after.
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     cases = Cases(url, Path(folder))
     for name in names or WRITINGS:
         foreign = (FOREIGN,) if (Path(folder) / "foreign").is_dir() else ()

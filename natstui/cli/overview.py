@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, watching_flags
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
@@ -53,7 +54,8 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     watched = asyncio.run(_watch(named, for_s))
     for name, one in watched.items():
         if one.problem is not None:
-            click.echo(f"natstui: {f'{name}: ' if name else ''}{one.problem}", err=True)
+            text = f"{f'{name}: ' if name else ''}{one.problem}"
+            click.echo(clean_line(f"natstui: {text}"), err=True)
     states = {name: one.state for name, one in watched.items()}
     if as_json:
         facts = [_facts(name, state) for name, state in states.items()]

@@ -97,7 +97,7 @@ def load_context(name: str) -> Context:
         raise UsageError(_unknown(name, path)) from error
     except OSError as error:
         raise UsageError(f"the context {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the context {path} is not JSON: {clean_line(str(error))}") from error
     if not isinstance(values, dict):
         raise UsageError(f"the context {path} is not a JSON object")

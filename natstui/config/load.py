@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from natstui.clean import clean_line
 from natstui.config.settings import NAMED, Settings
 from natstui.errors import UsageError
+from natstui.files import MOST_TEXT_BYTES, read_given
 from natstui.paths import user_path
 
 FILE_VARIABLE = "NATSTUI_CONFIG"
@@ -100,12 +101,12 @@ def _refuse_unknown_variables() -> None:
 
 def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_given(path, MOST_TEXT_BYTES).decode())
     except FileNotFoundError as error:
         if must_exist:
             raise UsageError(f"the configuration {path} does not exist") from error
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path} is not valid TOML: {clean_line(str(error))}") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error

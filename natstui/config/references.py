@@ -13,6 +13,7 @@ from pathlib import Path
 
 from natstui.clean import clean_line
 from natstui.errors import UsageError
+from natstui.files import MOST_TEXT_BYTES, read_given
 
 # Long enough for a fingerprint that `op` asks for.
 _TOOL_S = 60.0
@@ -51,7 +52,7 @@ def _scheme(reference: str) -> str | None:
 def _read_file(reference: str) -> str:
     path = expand(reference.partition("://")[2])
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return read_given(Path(path), MOST_TEXT_BYTES).decode()
     except OSError as error:
         raise UsageError(f"{reference} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -100,7 +101,7 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
     try:
         profile = json.loads(output)
         creds, services = profile.get("user_creds"), profile.get("operator", {}).get("service")
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise UsageError(f"{reference}: nsc printed something else than a profile") from error
     if not creds:
         raise UsageError(f"{reference}: nsc knows no creds file for it")

@@ -61,8 +61,12 @@ def parse_server(entry: str) -> Address:
     try:
         url = urlsplit(entry if "://" in entry else f"nats://{entry}")
         host, port = url.hostname, url.port
-    except ValueError as error:
-        raise UsageError(f"the server address {shown!r} is not valid: {error}") from error
+    except ValueError:
+        # Not what Python says, which shows a piece: it may be one of the password.
+        why = "the port is no number"
+        if "@" in entry:
+            why += "; in a user and a password / is written as %2F, # as %23, ? as %3F, : as %3A"
+        raise UsageError(f"the server address {shown!r} is not valid: {why}") from None
     if url.scheme not in _DEFAULT_PORTS:
         raise UsageError(f"{shown!r}: an address starts with nats://, tls://, ws:// or wss://")
     if not host or any(character.isspace() for character in host):

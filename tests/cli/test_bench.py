@@ -183,3 +183,24 @@ def test_the_ready_scenarios_are_objects_too() -> None:
     told = json.loads(one)
     assert told["text"] == ready_scenarios()[names[0]]
     assert told["plan"]["title"] == json.loads(lines[0])["title"]
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_the_run(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("precious")
+    for file, why in (notes, "exists already"), (tmp_path / "no" / "x.csv", "does not exist"):
+        words = ("pub", "x", "--msgs", "10", "--csv", str(file), "--server", nats_server.url)
+        done = bench(*words, folder=tmp_path)
+        assert done.returncode == 2 and why in done.stderr and "phase" not in done.stderr
+    assert notes.read_text() == "precious"
+
+
+def test_a_run_that_cannot_be_saved_is_printed(nats_server: Broker, tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file where the folder should be")
+    done = bench(
+        "pub", "x", "--msgs", "10", "--json", "--server", nats_server.url, folder=tmp_path
+    )
+    assert done.returncode == 6 and "cannot be saved" in done.stderr
+    assert json.loads(done.stdout)["metrics"]["sent"] == 10

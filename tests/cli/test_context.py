@@ -110,3 +110,33 @@ def test_none_is_made_over_another(shell: Shell) -> None:
     again = shell.run("context", "add", "one", "--server", "nats://two:4222")
     assert again.returncode == 2 and "already" in again.stderr
     assert fields(shell, "one")["url"] == "nats://one:4222"
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 100_000])
+def test_a_context_that_is_too_deep_is_named_and_the_others_are_listed(
+    shell: Shell, content: str
+) -> None:
+    shell.ok("context", "add", "good", "--server", "nats://127.0.0.1:4222")
+    (files(shell) / "context" / "deep.json").write_text(content)
+    assert "good" in shell.ok("context", "ls")
+    refused = shell.run("stream", "ls", "--context", "deep")
+    assert refused.returncode == 2 and "is not JSON" in refused.stderr
+
+
+@pytest.mark.parametrize("flag", ["--creds", "--nkey", "--tlsca", "--tlscert"])
+def test_a_file_without_an_end_is_refused(shell: Shell, flag: str) -> None:
+    more = ("--tlskey", "/dev/zero") if flag == "--tlscert" else ()
+    shell.ok(
+        "context", "add", "endless", "--server", "nats://127.0.0.1:1", flag, "/dev/zero", *more
+    )
+    refused = shell.run("stream", "ls", "--context", "endless")
+    assert refused.returncode == 2 and "it is larger than" in refused.stderr
+
+
+@pytest.mark.parametrize("text", ["s3cr/et", "s3cr#et", "s3cr?et", "a:s3cr/et", "s3@cr:et/x"])
+def test_no_piece_of_a_password_is_shown_of_an_address_that_is_none(
+    shell: Shell, text: str
+) -> None:
+    refused = shell.run("stream", "ls", "--server", f"nats://u:{text}@127.0.0.1:4222")
+    assert refused.returncode == 2
+    assert "s3" not in refused.stderr and "et" not in refused.stderr.replace("letter", "")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import nats
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nats.aio.client import Client
 
 from natstui.jetstream.messages.copying import account as copy_account
 from natstui.jetstream.messages.copying.account import (
@@ -23,6 +29,7 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy import copied, counts, filled, some_stored, started
+from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
 TO_T = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
@@ -166,3 +173,100 @@ async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(
     finally:
         await nc.close()
     assert numbers == list(range(1, count + 1))
+
+
+HEADERS = b"NATS/1.0\r\nName: Jos\xe9\r\nA:  two \r\nA: again\r\n\r\n"
+"""One text is no UTF-8, one has blanks around it, and a name comes twice."""
+
+
+async def raw_headers(nc: Client, stream: str, seq: int) -> bytes:
+    asked = json.dumps({"seq": seq}).encode()
+    reply = await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", asked)
+    return base64.b64decode(json.loads(reply.data)["message"]["hdrs"])
+
+
+async def test_headers_are_copied_byte_by_byte_also_through_a_file(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        for name in "STU":
+            await js.add_stream(name=name, subjects=[f"{name.lower()}.>"])
+        with RawPublisher(nats_server.url) as raw:
+            raw.publish(b"s.1", b"body", HEADERS)
+            raw.settle()
+        await some_stored(nc, "S", 1)
+        for words in (
+            TO_T,
+            ("S", "--to-file", str(kept)),
+            ("--from-file", str(kept), "--to-stream", "U", "--map", "s.>:u.>"),
+        ):
+            done = await run(shell, "messages", "copy", *words)
+            assert done.returncode == 0, done.stderr
+        for name in "TU":
+            assert (await raw_headers(nc, name, 1)).startswith(HEADERS.removesuffix(b"\r\n"))
+    line = json.loads(kept.read_bytes())
+    assert line["headers"][0] == ["Name", "Jos\ufffd"]
+    assert base64.b64decode(line["headers_base64"]).startswith(b"Name: Jos\xe9\r\n")
+
+
+async def test_what_was_sent_before_a_damaged_line_is_accounted_for(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 500)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        await run(shell, "messages", "copy", "S", "--to-file", str(kept))
+        kept.write_bytes(kept.read_bytes()[:-20])
+        words = ("--from-file", str(kept), *TO_T[1:])
+        done = await run(shell, "messages", "copy", *words)
+        account = copied(done.stdout)
+        assert done.returncode == 4 and ":500 is no message" in done.stderr
+        assert (account["acknowledged_msgs"], account["unknown_msgs"]) == (499, 0)
+        assert len(await counts(nc, "T")) == 499
+
+
+async def test_a_copy_to_a_file_on_a_full_disk_acknowledges_nothing_and_leaves_nothing(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    folder = tmp_path / "full"
+    folder.mkdir()
+    command = (f"ulimit -f 20; exec {sys.executable} -m natstui messages copy S --to-file"
+               f" {folder}/kept.jsonl --json")  # fmt: skip
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 1_000)
+        done = await asyncio.to_thread(
+            subprocess.run, ["bash", "-c", command],
+            # A part of a compiled module on a full disk would be read ever after.
+            env={**os.environ, **shell.environment, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    assert done.returncode == 6 and "cannot be written: File too large" in done.stderr
+    account = copied(done.stdout)
+    assert account["acknowledged_msgs"] == 0 and account["refused_msgs"] > 0
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_killed_copy_to_a_file_goes_on(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    words = ("S", "--to-file", str(kept), "--rate", "1k")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 4_000)
+        process = started(shell, *words)
+        async with asyncio.timeout(60):
+            while not any((tmp_path / "STATE").rglob("copies/*.json")):
+                await asyncio.sleep(0.02)
+        process.kill()
+        await asyncio.to_thread(process.communicate)
+        assert not kept.exists()
+        done = await run(
+            shell, "messages", "copy", "S", "--to-file", str(kept), "--resume", "--json"
+        )
+    assert done.returncode == 0, done.stderr
+    assert 0 < copied(done.stdout)["acknowledged_msgs"] < 4_000
+    numbers = [json.loads(line)["stream_seq"] for line in kept.read_bytes().splitlines()]
+    assert numbers == list(range(1, 4_001))

@@ -173,3 +173,13 @@ async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: B
         assert await asyncio.to_thread(process.wait, 60) == 128 + signal.SIGTERM
         assert (await js.stream_info("OBJ_B")).state.messages == 2
         assert (await store.get("f")).data == b"before"
+
+
+async def test_a_file_that_cannot_be_read_to_its_end_is_not_put(
+    shell: Shell, nats_server: Broker
+) -> None:
+    assert (await run(shell, "object", "add", "B")).returncode == 0
+    refused = await run(shell, "object", "put", "B", "/proc/self/mem")
+    assert refused.returncode == 2 and "cannot be read" in refused.stderr
+    async with connected(nats_server.url) as nc:
+        assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 0

@@ -16,6 +16,7 @@ from natstui.bench.job.protocol import Orders
 from natstui.bench.job.stamps import NO_STAMP, STAMP_BYTES, StampPlace, of_run, place_for
 from natstui.bench.job.template import SEQ_DIGITS, Frame, Part, Template
 from natstui.errors import UsageError
+from natstui.files import MOST_PAYLOAD_BYTES, read_given
 from natstui.model.bench.plan import BenchmarkPlan, Payload
 from natstui.units import bytes_text
 
@@ -75,7 +76,7 @@ def which_size(number: int, of: Sequence[object]) -> int:
 
 def _read(file: str) -> bytes:
     try:
-        return Path(file).read_bytes()
+        return read_given(Path(file), MOST_PAYLOAD_BYTES)
     except OSError as error:
         raise UsageError(f"the payload file {file!r} cannot be read: {error.strerror}") from error
 

@@ -19,6 +19,7 @@ from natstui.bench.plan.check import check
 from natstui.bench.plan.payload import sized
 from natstui.bench.plan.removed import ONE_CLIENT
 from natstui.errors import UsageError
+from natstui.files import MOST_TEXT_BYTES, read_given
 from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import (
     Acks,
@@ -201,7 +202,7 @@ def find_scenario(name: str) -> BenchmarkPlan:
         return read_scenario(ready[name], name)
     path = Path(name)
     try:
-        return read_scenario(path.read_text("utf-8"), name)
+        return read_scenario(read_given(path, MOST_TEXT_BYTES).decode(), name)
     except FileNotFoundError as error:
         names = ", ".join(ready)
         raise UsageError(f"no scenario {name!r}: it is no file, and ready are {names}") from error
@@ -214,7 +215,7 @@ def read_scenario(text: str, where: str) -> BenchmarkPlan:
     try:
         file = msgspec.convert(tomllib.loads(text), ScenarioFile, strict=True)
         plan = _plan(file)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"scenario {where}: not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise UsageError(f"scenario {where}: {worded(error)}") from error

@@ -17,7 +17,7 @@ from natstui.bench.result.environment import Environment
 from natstui.bench.result.metrics import Metrics, medians, metrics
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
-from natstui.files import write_complete
+from natstui.files import read_plain, write_complete
 from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencies
 from natstui.model.bench.latency import TaggedInterval, hdr_log, is_histogram
 from natstui.model.bench.plan import BenchmarkPlan
@@ -41,6 +41,10 @@ class ListedRun:
     partial: bool | None = None
     repetitions_count: int | None = None
     problem: str | None = None
+
+
+_MOST_BYTES = 256 << 20
+"""Of a saved run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,8 @@ def load(name: str, folder: Path) -> SavedRun:
 
 def _decoded(path: Path) -> SavedRun:
     try:
-        run = decoder_of(SavedRun).decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError) as error:
+        run = decoder_of(SavedRun).decode(read_plain(path, _MOST_BYTES))
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise SessionError(f"{path} is not a saved benchmark: {error}") from error
     for result in run.results:
         for name in LATENCY_FIELDS:

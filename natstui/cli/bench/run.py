@@ -35,7 +35,7 @@ from natstui.errors import (
     SessionError,
     UsageError,
 )
-from natstui.files import check_replaceable, write_complete
+from natstui.files import check_replaceable, complete_file
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
@@ -300,7 +300,7 @@ _COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "
 def _check_csv(path: Path) -> None:
     """Raise UsageError for a file that can not be written at the end."""
     try:
-        check_replaceable(path, replaces=True)
+        check_replaceable(path, replaces=False)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     if not path.absolute().parent.is_dir():
@@ -315,7 +315,8 @@ def _write_csv(run: library.SavedRun, path: Path) -> None:
     for number, result in enumerate(run.results, 1):
         table.writerows((run.name, number, *_cells(one)) for one in result.workers)
     try:
-        write_complete(path, text.getvalue().encode())
+        with complete_file(path, replaces=False) as file:
+            file.write(text.getvalue().encode())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from natstui.errors import UsageError
+from natstui.files import MOST_PAYLOAD_BYTES, read_given
 
 _PLACE = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
 _PLACES = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random LEAST MOST"
@@ -30,7 +31,7 @@ def given_payload(text: str | None, file: str | None) -> bytes:
         raise UsageError("give a payload or --file, not both")
     if file is not None and file != "-":
         try:
-            return Path(file).read_bytes()
+            return read_given(Path(file), MOST_PAYLOAD_BYTES)
         except OSError as error:
             raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     if text is not None:

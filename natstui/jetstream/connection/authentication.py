@@ -8,11 +8,13 @@ import re
 import ssl
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from natstui.config import Connection, Secret
 from natstui.config.servers import Address
 from natstui.errors import UsageError
+from natstui.files import MOST_TEXT_BYTES, read_given
 from natstui.paths import user_path
 
 _SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
@@ -115,7 +117,7 @@ def _text(secret: Secret | None, file: str | None) -> str:
     if secret is not None or file is None:
         return secret.reveal() if secret else ""
     try:
-        return user_path(file).read_text(encoding="utf-8")
+        return read_given(user_path(file), MOST_TEXT_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"{file} cannot be read: {reason}") from error
@@ -165,6 +167,8 @@ def _authorities(ca: str | None) -> str | None:
         return None
     path = str(user_path(ca))
     try:
+        # OpenSSL reads a file without an end for ever.
+        read_given(Path(path), MOST_TEXT_BYTES)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is not a file with PEM certificates") from error
@@ -182,6 +186,8 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
         raise UsageError(f"{key or cert} is encrypted, and natstui cannot ask for its password")
 
     try:
+        for file in filter(None, files):
+            read_given(Path(file), MOST_TEXT_BYTES)
         context.load_cert_chain(files[0] or "", files[1], password=refuse)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").replace("_", " ").lower()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from nats.aio.client import PING_PROTO, Srv
 from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.protocol.command import hpub_cmd
 
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.wire_parser import OnRun, WireParser
@@ -49,8 +51,14 @@ class Headers(dict[str, str]):
     block = b""
 
 
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
 class Pairs(dict[str, str]):
-    """Headers to send as they are, repeated names included, which a plain dict cannot hold."""
+    """Headers to send as they are, repeated names included, which a plain dict cannot hold.
+
+    nats-py leaves out blanks and headers without a name, and has no text that is not UTF-8.
+    """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._pairs = tuple(pairs)
@@ -59,6 +67,15 @@ class Pairs(dict[str, str]):
     def items(self) -> Any:
         """Return every pair, in order."""
         return self._pairs
+
+    def block(self) -> bytes:
+        """Return them as they are sent; raises BadHeaderError for what no header can be."""
+        lines = [b"NATS/1.0"]
+        for name, text in self._pairs:
+            if not _HEADER_NAME.fullmatch(name) or "\r" in text or "\n" in text:
+                raise nats.errors.BadHeaderError(name)
+            lines.append(f"{name}: {text}".encode("utf-8", "surrogateescape"))
+        return b"\r\n".join((*lines, b"", b""))
 
 
 class TimedMsg(Msg):  # type: ignore[misc]
@@ -133,6 +150,24 @@ class StrictClient(NatsClient):  # type: ignore[misc]
                 if server.discovered:
                     uri = server.uri
                     server.uri = uri._replace(scheme=self._current_server.uri.scheme)
+
+    async def _send_publish(
+        self,
+        subject: str,
+        reply: str,
+        payload: bytes,
+        payload_size: int,
+        headers: dict[str, Any] | None,
+    ) -> None:
+        """Send a message; headers that are `Pairs` as they are."""
+        if not isinstance(headers, Pairs):
+            await super()._send_publish(subject, reply, payload, payload_size, headers)
+            return
+        self.stats["out_msgs"] += 1
+        self.stats["out_bytes"] += payload_size
+        await self._send_command(hpub_cmd(subject, reply, headers.block(), payload))
+        if self._flush_queue is not None and self._flush_queue.empty():
+            await self._flush_pending()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         """Read headers; invalid ones count as none, where nats-py's read loop would end."""

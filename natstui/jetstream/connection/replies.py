@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, TypeVar
 
@@ -19,6 +21,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 Limit = Annotated[int, msgspec.Meta(ge=-1, le=MOST)]
 """A count, where -1 is unlimited."""
 
+_MOST_UNSIGNED = 2**64 - 1
+_LONG_NUMBER = re.compile(rb"[0-9]{20}")
 _UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, OverflowError, RecursionError)
 
 _NO_JETSTREAM = {10008, 10039, 10074, 10076}
@@ -76,6 +80,8 @@ def check_reply(verb: str, data: bytes) -> None:
 
     Errors: NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes.
     """
+    if _LONG_NUMBER.search(data):
+        _check_numbers(verb, data)
     if b'"error"' not in data[:_LOOK_BYTES]:
         return
     error = read(verb, data, _Reply).error
@@ -84,6 +90,21 @@ def check_reply(verb: str, data: bytes) -> None:
     number = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
     sentence = f"{verb}: {clean_line(error.description)}{number}{_advice(error.err_code)}"
     raise _kind(error)(sentence, code=error.code, err_code=error.err_code)
+
+
+def _check_numbers(verb: str, data: bytes) -> None:
+    """Raise RequestFailed for a number that no server counts to: it is in no sum and no text."""
+
+    def number(text: str) -> int:
+        if abs(value := int(text)) > _MOST_UNSIGNED:
+            raise ValueError("a number has more than 64 bits")
+        return value
+
+    try:
+        json.loads(data, parse_int=number)
+    except (ValueError, RecursionError) as error:
+        reason = clean_line(str(error))
+        raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
 
 
 def _advice(err_code: int | None) -> str:

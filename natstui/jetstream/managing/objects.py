@@ -103,6 +103,14 @@ async def put_object(
     return Changed(text, present.info, info)
 
 
+async def _read(file: BinaryIO) -> bytes:
+    """Return the next bytes of a file to put, none at its end; raises UsageError."""
+    try:
+        return await asyncio.to_thread(file.read, CHUNK_BYTES)
+    except OSError as error:
+        raise UsageError(f"the file cannot be read to its end: {error.strerror}") from error
+
+
 async def _put(
     client: Client,
     asked: ObjectChange,
@@ -113,7 +121,7 @@ async def _put(
 ) -> dict[str, Any]:
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(asked.bucket, nuid)
-    while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+    while chunk := await _read(file):
         await _answered(store(client, subject, chunk))
         digest.update(chunk)
         size_bytes, count = size_bytes + len(chunk), count + 1

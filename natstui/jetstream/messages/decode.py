@@ -41,7 +41,9 @@ def microseconds(text: str) -> int:
         raise ValueError(f"{text!r} is beyond the calendar") from error
 
 
-def from_api(data: bytes, preview_bytes: int | None) -> StoredMessage:
+def from_api(
+    data: bytes, preview_bytes: int | None, *, exact_headers: bool = False
+) -> StoredMessage:
     """Read a reply of STREAM.MSG.GET; raises RequestFailed when it cannot be read."""
     with reading("STREAM.MSG.GET"):
         message = decoder_of(_Reply).decode(data).message
@@ -50,7 +52,7 @@ def from_api(data: bytes, preview_bytes: int | None) -> StoredMessage:
             message.seq,
             message.subject,
             microseconds(message.time),
-            headers_of(base64.b64decode(message.hdrs)),
+            headers_of(base64.b64decode(message.hdrs), exact=exact_headers),
             _encoded(payload, preview_bytes),
             len(payload),
         )
@@ -74,10 +76,15 @@ def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
         )
 
 
-def headers_of(block: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a raw block, repeated names included."""
-    lines = block.decode("utf-8", errors="replace").split("\r\n")[1:]
+def headers_of(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a raw block, repeated names included.
+
+    With `exact`, to be sent again: blanks stay, and bytes that are no UTF-8 become surrogates.
+    """
+    lines = block.decode("utf-8", "surrogateescape" if exact else "replace").split("\r\n")[1:]
     pairs = (line.partition(":") for line in lines if line)
+    if exact:
+        return tuple((name, text.removeprefix(" ")) for name, _, text in pairs)
     return tuple((name, text.strip()) for name, _, text in pairs)
 
 

@@ -116,10 +116,18 @@ def _check_status(status: str, subject: str) -> None:
 class ApiGetter:
     """STREAM.MSG.GET: one message per request, always answered by the stream's leader."""
 
-    def __init__(self, client: Client, stream: str, preview_bytes: int | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        stream: str,
+        preview_bytes: int | None,
+        *,
+        exact_headers: bool = False,
+    ) -> None:
         self._client = client
         self._verb = f"STREAM.MSG.GET.{stream}"
         self._preview_bytes = preview_bytes
+        self._exact_headers = exact_headers
 
     async def run(
         self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
@@ -175,7 +183,8 @@ class ApiGetter:
 
     async def _get(self, body: dict[str, Any]) -> StoredMessage | None:
         try:
-            return from_api(await self._client.request(self._verb, body), self._preview_bytes)
+            reply = await self._client.request(self._verb, body)
+            return from_api(reply, self._preview_bytes, exact_headers=self._exact_headers)
         except NotFound as error:
             if error.err_code == 10037:
                 return None

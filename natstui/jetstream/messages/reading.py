@@ -87,6 +87,8 @@ class Reader:
     policy: Policy = "all"
     from_seq: int | None = None
     headers_only: bool = False
+    exact_headers: bool = False
+    """Whether headers keep blanks, and bytes that are no UTF-8 as surrogates."""
     from_time: str | None = None
     """Only what was stored since then, as RFC 3339."""
     ends: bool = False
@@ -169,7 +171,7 @@ class Reader:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq
         self._is_over = self.is_bounded and not left
-        headers = headers_of(msg.header) if msg.header else ()
+        headers = headers_of(msg.header, exact=self.exact_headers) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
         return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, left)
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from natstui.errors import SessionError
-from natstui.files import check_replaceable, complete_file, open_plain
+from natstui.files import check_replaceable, complete_file, open_plain, read_plain
 from natstui.paths import private_folder
 from natstui.session.files.folder import (
     INFO,
@@ -80,7 +80,7 @@ def _writing(target: Path) -> Iterator[None]:
 def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:
     if segment.sealed and pseudonyms is None:
         with reading(str(segment.path)):
-            return segment.path.read_bytes()
+            return read_plain(segment.path, MOST_BYTES)
     content = read_content(segment.path, sealed=segment.sealed)
     if pseudonyms is not None:
         content = parse(pseudonyms.text(content))

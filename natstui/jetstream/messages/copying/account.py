@@ -98,6 +98,12 @@ class Account:
             self.refused_ranges = merged_ranges(self.refused_ranges)
             self.is_overfull = len(self.refused_ranges) > MOST_RANGES
 
+    def lose_all(self, reason: str) -> None:
+        """Count everything that was read as refused: what it was written into is gone."""
+        self.acknowledged_msgs, self.refused_msgs = 0, self.read_msgs
+        self.refusals = Counter({reason: self.read_msgs})
+        self.refused_ranges = []
+
 
 _FORMAT = 2
 """Changes what a copy is found under: what an older natstui kept is not continued."""

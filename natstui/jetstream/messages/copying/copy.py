@@ -8,13 +8,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from natstui.errors import RequestFailed, UsageError
+from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
@@ -183,7 +183,7 @@ class Copy:
         kept = [pair for pair in one.headers if not pair[0].lower().startswith(_NOT_COPIED)]
         rolls = any(name.lower() == ROLLUP.lower() for name, _ in one.headers)
         self.account.without_rollup_msgs += rolls
-        own = next((text for name, text in kept if name.lower() == MSG_ID.lower()), None)
+        own = next((text.strip() for name, text in kept if name.lower() == MSG_ID.lower()), None)
         if own is None or self.target.ids == "made":
             kept = [
                 (KEPT_ID if name.lower() == MSG_ID.lower() else name, text) for name, text in kept
@@ -194,12 +194,16 @@ class Copy:
             kept.append((STREAM, self.target.stream))
         return Outgoing(one.stream_seq, subject, one.payload, tuple(kept))
 
+    @property
+    def is_save_due(self) -> bool:
+        """Whether a second has passed since it was kept where the copy is."""
+        return self.file is not None and time.monotonic() - self._saved_s >= _SAVE_S
+
     def save(self, *, settled: bool = False, at_once: bool = False) -> None:
         """Keep where it is, once a second; raises SessionError."""
-        now_s = time.monotonic()
-        if self.file is None or (now_s - self._saved_s < _SAVE_S and not at_once):
+        if self.file is None or not (at_once or self.is_save_due):
             return
-        self._saved_s = now_s
+        self._saved_s = time.monotonic()
         before = self.state.done_seq if self.state else 0
         known = self.state.target_created_at_us if self.state else {}
         account = self.account
@@ -220,6 +224,11 @@ class Copy:
         if account.is_stopped or account.refused_msgs or account.unknown_msgs:
             self.save(settled=not account.unknown_msgs, at_once=True)
         else:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget where it is: there is nothing to go on with."""
+        if self.file is not None:
             self.file.remove()
 
 
@@ -246,7 +255,14 @@ async def send_copy(
         ) as w:
             copy.first_open_seq = lambda: w.first_waiting_seq
             try:
-                await _until_stopped(copy, _send(source, copy, w), stop)
+                try:
+                    await _until_stopped(copy, _send(source, copy, w), stop)
+                except NatstuiError:
+                    # What was sent before is stored, and answers to it may be on their way.
+                    with suppress(NatstuiError, TimeoutError):
+                        async with asyncio.timeout(_DRAIN_S):
+                            await w.drain()
+                    raise
                 async with asyncio.timeout(_DRAIN_S if account.is_stopped else None):
                     await w.drain()
             except TimeoutError:
@@ -352,15 +368,26 @@ async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event
                         continue
                     await clock.wait(one[0].stored_at_us)
                     file.write(one[0], copy.target.subject_of(one[0].subject))
+                    if copy.is_save_due:
+                        # A killed copy goes on behind what is on the disk.
+                        file.sync()
+                        copy.save(settled=True)
                     copy.on_progress(copy.account, "")
 
         try:
-            await _until_stopped(copy, work(), stop)
-        finally:
-            file.sync()
-            copy.save(settled=True, at_once=True)
-        if not copy.account.is_stopped:
-            file.end()
+            try:
+                await _until_stopped(copy, work(), stop)
+            finally:
+                file.sync()
+                copy.save(settled=True, at_once=True)
+            if not copy.account.is_stopped:
+                file.end()
+        except BackupError as error:
+            # Nothing of it has the name that was asked for.
+            file.discard()
+            copy.account.lose_all(str(error))
+            copy.forget()
+            raise
         copy.finish()
 
 

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import RequestFailed, UsageError
+from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
 from natstui.files import check_replaceable, has_unfinished, publish_file, unfinished
 from natstui.jetstream.messages.copying.account import Account
 from natstui.jetstream.messages.copying.selection import read_of
+from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.reading import Read
 from natstui.model.records.messages import StoredMessage
 
-_MESSAGE = decoder_of(StoredMessage)
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MessageLine(StoredMessage):
+    """A message in a file."""
+
+    headers_base64: str = ""
+    """The headers as they are sent, where JSON cannot hold them: they are not UTF-8."""
+
+
+_MESSAGE = decoder_of(MessageLine)
 _PART_NAME = "messages.jsonl"
+_LINE_END = b"\r\n"
 
 
 class MessageFile:
@@ -66,18 +79,17 @@ class MessageFile:
             self._held.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, kind: type[NatstuiError] = UsageError) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise UsageError(f"{self.path} cannot be written: {error.strerror}") from error
+            raise kind(f"{self.path} cannot be written: {error.strerror}") from error
 
     def write(self, one: Read, subject: str) -> None:
-        """Write a message; raises UsageError when the disk is full."""
-        message = dataclasses.replace(one.as_stored(), subject=subject)
+        """Write a message; raises BackupError when the disk is full."""
         assert self._file is not None
-        with self._writing():
-            self._file.write(json.dumps(dataclasses.asdict(message)).encode() + b"\n")
+        with self._writing(BackupError):
+            self._file.write(_line_of(dataclasses.replace(one.as_stored(), subject=subject)))
         account = self._account
         account.read_msgs += 1
         account.acknowledged_msgs += 1
@@ -86,12 +98,20 @@ class MessageFile:
         account.last_seq = one.stream_seq
 
     def sync(self) -> None:
-        """Wait until all of it is on the disk; raises UsageError."""
+        """Wait until all of it is on the disk; raises BackupError."""
         assert self._file is not None
-        with self._writing():
+        with self._writing(BackupError):
             self._file.flush()
             os.fsync(self._file.fileno())
         self._account.done_seq = self._account.last_seq
+
+    def discard(self) -> None:
+        """Remove what was written, which no later copy can complete."""
+        assert self._part is not None
+        assert self._file is not None
+        with suppress(OSError):
+            self._file.close()
+        shutil.rmtree(self._part.parent, ignore_errors=True)
 
     def end(self) -> None:
         """Give it its name; raises UsageError when something has that name by now."""
@@ -99,6 +119,29 @@ class MessageFile:
         with self._writing():
             publish_file(self._part, self.path, replaces=False)
             self._part.parent.rmdir()
+
+
+def _line_of(message: StoredMessage) -> bytes:
+    fields = dataclasses.asdict(message)
+    block = _LINE_END.join(
+        f"{name}: {text}".encode("utf-8", "surrogateescape") for name, text in message.headers
+    )
+    readable = block.decode(errors="replace")
+    if readable.encode() != block:
+        pairs = [line.partition(": ") for line in readable.split("\r\n")]
+        fields["headers"] = [(name, text) for name, _, text in pairs]
+        fields["headers_base64"] = base64.b64encode(block).decode()
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _message_of(line: bytes) -> Read:
+    """Return the message in a line; raises RequestFailed, and ValueError for anything else."""
+    message = _MESSAGE.decode(line)
+    if message.headers_base64:
+        block = base64.b64decode(message.headers_base64, validate=True)
+        headers = headers_of(_LINE_END + block, exact=True)
+        message = dataclasses.replace(message, headers=headers)
+    return read_of(message)
 
 
 def _length_up_to(part: Path, seq: int) -> int:
@@ -123,7 +166,7 @@ async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, st
                 if number <= after_line or not line.strip():
                     continue
                 try:
-                    one = read_of(_MESSAGE.decode(line))
+                    one = _message_of(line)
                 except (msgspec.DecodeError, ValueError) as error:
                     raise RequestFailed(f"{path}:{number} is no message: {error}") from error
                 except RequestFailed as error:

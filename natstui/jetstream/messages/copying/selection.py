@@ -164,7 +164,7 @@ async def _read(
         client, selection.wanted.stream, selection.subjects,
         from_seq=None if by_time else from_seq,
         from_time=_rfc3339(wanted.since_us) if by_time and wanted.since_us else None,
-        headers_only=headers_only, ends=True,
+        headers_only=headers_only, exact_headers=True, ends=True,
     )  # fmt: skip
     async with reader:
         if not reader.waiting_msgs:
@@ -187,7 +187,7 @@ async def _got(
     client: Client, selection: Selection, after_seq: int
 ) -> AsyncGenerator[Read | int, None]:
     """Read without a consumer: delivery could remove what a work queue or interest keeps."""
-    getter = ApiGetter(client, selection.wanted.stream, None)
+    getter = ApiGetter(client, selection.wanted.stream, None, exact_headers=True)
     next_seq = max(selection.first_seq, after_seq + 1)
     subject = selection.subjects[0] if len(selection.subjects) == 1 else None
     while next_seq <= selection.end_seq:
@@ -220,7 +220,7 @@ async def _get(client: Client, stream: str, seq: int) -> Read | None:
     while True:
         try:
             reply = await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq})
-            return read_of(from_api(reply, None))
+            return read_of(from_api(reply, None, exact_headers=True))
         except _AWAY:
             await asyncio.sleep(_AGAIN_S)
         except NotFound as error:

@@ -83,7 +83,8 @@ def _header_bytes(headers: tuple[tuple[str, str], ...]) -> int:
     """Return how long headers are as they are sent: version, `name: value` lines, an empty one."""
     if not headers:
         return 0
-    return 12 + sum(len(f"{name}: {text}\r\n".encode()) for name, text in headers)
+    lines = (f"{name}: {text}\r\n".encode("utf-8", "surrogateescape") for name, text in headers)
+    return 12 + sum(map(len, lines))
 
 
 class Window:

@@ -14,16 +14,13 @@ import pytest
 
 from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Shell, run_here
 
 HOSTILE = "evil\x1b[31m"
 
 
 def said(shell: Shell, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "natstui", *words], capture_output=True, text=True, timeout=120,
-        env={**os.environ, **shell.environment}, stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+    done = run_here(*words, environment=shell.environment)
     return done.returncode, done.stdout, done.stderr
 
 

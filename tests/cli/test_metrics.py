@@ -33,6 +33,7 @@ from natstui.model.findings.catalogue.streams import S_GONE
 from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
+from tests.cli.test_manage import run_here
 from tests.session.scenario import Scenario
 
 PATIENCE_S = 60.0
@@ -208,8 +209,7 @@ async def test_watch_and_record_serve_the_same_beside(
     ],
 )
 def test_metrics_beside_are_refused_in_one_sentence(words: Sequence[str], sentence: str) -> None:
-    command = [sys.executable, "-m", "natstui", *words, "--server", "nats://127.0.0.1:1"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ended = run_here(*words, "--server", "nats://127.0.0.1:1")
     assert ended.returncode == 2 and sentence in ended.stderr, ended
     assert ended.stderr.count("\n") == 1
 
@@ -235,7 +235,7 @@ async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(
 
 
 @pytest.mark.server
-async def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
+def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     server = nats_server_factory()
@@ -252,11 +252,7 @@ async def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
             ("9777", "write it as 127.0.0.1:9777"),
             ("127.0.0.1:99999", "write it as 127.0.0.1:9777"),
         ):
-            command = [sys.executable, "-m", "natstui", "metrics", "--listen", listen]
-            run = subprocess.run(
-                [*command, "--server", server.url],
-                capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
+            run = run_here("metrics", "--listen", listen, "--server", server.url)
             assert run.returncode == 2
             assert words in run.stderr
             assert run.stderr.count("\n") == 1

@@ -17,7 +17,8 @@ from natstui.errors import ConnectionFailed
 from natstui.feed import Feed, Sink
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.recording import RecordingChanged
 from natstui.session.library import sessions_folder
 from natstui.session.write.settings import RecorderSettings

@@ -27,9 +27,10 @@ from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.jetstream.system.watching import watch_clients, watch_servers
 from natstui.model.live.permissions import only_watched
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.managing import ManagingCommand, ReadJournal, SaveTemplate
 from natstui.model.records.messages import StopTail
-from natstui.model.records.record import EngineCommand, LinkChanged, Unavailable
+from natstui.model.records.record import EngineCommand, Unavailable
 from natstui.model.records.system import ReadServers, StopReadingClients
 from natstui.model.records.tap import StopTap
 

@@ -23,8 +23,9 @@ from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.benchmark import BenchmarkCommand
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.managing import ManagingCommand
-from natstui.model.records.record import EngineCommand, EngineStarted, LinkChanged, Record
+from natstui.model.records.record import EngineCommand, EngineStarted, Record
 from natstui.model.records.recording import RecordingChanged
 
 if TYPE_CHECKING:

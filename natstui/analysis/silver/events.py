@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     EngineStarted,
-    LinkChanged,
     Noted,
     Outcome,
     Restored,

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from natstui import __version__
-from natstui.model.records.record import LinkChanged
+from natstui.model.records.link import LinkChanged
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment,
 from natstui.model.bench.result import BenchmarkResult, EndedHow
 from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
-from natstui.model.records.record import LinkChanged
+from natstui.model.records.link import LinkChanged
 
 _START_S = 30.0
 _START_OF_EACH_S = 5.0

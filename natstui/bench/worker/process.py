@@ -41,7 +41,7 @@ from natstui.bench.worker import programs as patterns
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
 from natstui.jetstream.connection.client import Client, connect
-from natstui.model.records.record import LinkChanged
+from natstui.model.records.link import LinkChanged
 from natstui.output import write_all
 
 _REPORT_S = 0.075

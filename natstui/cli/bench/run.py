@@ -47,7 +47,8 @@ from natstui.model.records.benchmark import (
     BenchmarkProgress,
     BenchmarkSummed,
 )
-from natstui.model.records.record import LinkChanged, Record
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import Record
 from natstui.units import count_text, duration_text
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from natstui.errors import Interrupted, NotFound, Refused, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.messages.reading import Policy, Reader
 from natstui.model.assets.subjects import overlap
-from natstui.model.records.record import LinkChanged
+from natstui.model.records.link import LinkChanged
 
 _POLICIES: dict[str, tuple[Policy, str]] = {
     "from_all": ("all", "from its first message on"),

@@ -23,7 +23,7 @@ from natstui.errors import Refused, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.model.assets.subjects import overlap
-from natstui.model.records.record import LinkChanged
+from natstui.model.records.link import LinkChanged
 from natstui.units import counted
 
 

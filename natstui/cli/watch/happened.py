@@ -9,7 +9,13 @@ from typing import Literal
 from natstui.cli.watch.server import ServerRow, server_row
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.record import Advisory, LinkChanged, Record, Restored, Unavailable
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import (
+    Advisory,
+    Record,
+    Restored,
+    Unavailable,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,8 @@ from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.age import at_moment
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.record import LinkChanged, Record, Unavailable
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import Record, Unavailable
 
 
 class Collector:

@@ -25,7 +25,7 @@ from natstui.jetstream.connection.replies import check_reply, no_responders, rea
 from natstui.jetstream.connection.shapes import check_shape
 from natstui.jetstream.sockets.transport import Arrival
 from natstui.model.assets.subjects import is_literal
-from natstui.model.records.record import LinkChanged, Permitted
+from natstui.model.records.link import LinkChanged, Permitted
 
 T = TypeVar("T")
 OnMessage = Callable[[Msg], Awaitable[None]]

@@ -11,7 +11,7 @@ from natstui.config import Connection
 from natstui.errors import JetStreamUnavailable, PermissionDenied
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.permissions import UserInfo
-from natstui.model.records.record import LinkChanged, LinkState
+from natstui.model.records.link import LinkChanged, LinkState
 
 _NOT_FOR_ACCOUNT = 10039
 

@@ -18,7 +18,7 @@ from natstui.jetstream.connection.identity import Identity, link_changed
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import RETRY_S, dispose, refusal_of
 from natstui.jetstream.connection.permissions import Violation, read_violation
-from natstui.model.records.record import LinkChanged, LinkState
+from natstui.model.records.link import LinkChanged, LinkState
 
 
 class Waiting:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from natstui.jetstream.connection.replies import read
-from natstui.model.records.record import Permitted
+from natstui.model.records.link import Permitted
 
 USER_INFO = "$SYS.REQ.USER.INFO"
 

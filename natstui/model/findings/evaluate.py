@@ -40,7 +40,8 @@ from natstui.model.findings.thresholds import (
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
-from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silenced
 from natstui.model.servers.watch import ServersRead
 

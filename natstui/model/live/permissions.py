@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from natstui.model.assets.subjects import overlap
-from natstui.model.records.record import Permitted
+from natstui.model.records.link import Permitted
 
 READING = (
     "INFO",

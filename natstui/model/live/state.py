@@ -33,6 +33,7 @@ from natstui.model.records.evidence import (
     SubjectsCounted,
 )
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
+from natstui.model.records.link import LinkChanged, Permitted
 from natstui.model.records.listening import Listened
 from natstui.model.records.managing import ManagingRecord
 from natstui.model.records.messages import Answered, Tailed
@@ -41,10 +42,8 @@ from natstui.model.records.record import (
     Advisory,
     Configured,
     EngineStarted,
-    LinkChanged,
     Noted,
     Outcome,
-    Permitted,
     Record,
     Restored,
     Unavailable,

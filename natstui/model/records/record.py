@@ -27,6 +27,7 @@ from natstui.model.records.evidence import (
     SubjectsCounted,
 )
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
+from natstui.model.records.link import LinkChanged, Permitted
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
     ChangeSession,
@@ -50,8 +51,6 @@ from natstui.model.records.recording import (
 from natstui.model.records.silences import Silenced
 from natstui.model.servers.watch import ServersRead
 
-LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineStarted:
@@ -74,39 +73,6 @@ class EngineStarted:
     """What marks this system on the screen: a name as `red`, or `#rrggbb`."""
     account: str | None = None
     """Another account that is watched, as the system account tells of it: it is only read."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkChanged:
-    """The connection to the server changed its state."""
-
-    at_us: int
-    state: LinkState
-    reason: str | None
-    """One sentence: why it failed, or why it was lost."""
-    server_name: str | None = None
-    server_version: str | None = None
-    server_url: str | None = None
-    cluster: str | None = None
-    user: str | None = None
-    account: str | None = None
-    """The one that is watched: that of the user, unless another was asked for."""
-    tls: bool = False
-    jetstream: bool | None = None
-    api_level: int | None = None
-    domain: str | None = None
-    max_payload_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Permitted:
-    """What the connected user may do (`$SYS.REQ.USER.INFO`); None is everything."""
-
-    at_us: int
-    publish_allow: tuple[str, ...] | None
-    publish_deny: tuple[str, ...]
-    subscribe_allow: tuple[str, ...] | None
-    subscribe_deny: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

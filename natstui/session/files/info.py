@@ -13,7 +13,8 @@ from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.files import open_plain, write_complete
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.records.record import EngineStarted, LinkChanged, Record
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import EngineStarted, Record
 from natstui.session.files.folder import INFO, reading
 
 _MOST_BYTES = 1 << 20

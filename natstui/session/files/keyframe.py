@@ -15,13 +15,12 @@ from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
+from natstui.model.records.link import LinkChanged, Permitted
 from natstui.model.records.record import (
     AckSample,
     Advisory,
     Configured,
     EngineStarted,
-    LinkChanged,
-    Permitted,
     Record,
     Restored,
     Unavailable,

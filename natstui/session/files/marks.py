@@ -10,10 +10,10 @@ from natstui.model.records.benchmark import (
     BenchmarkPhase,
     BenchmarkPlanned,
 )
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     Advisory,
     Configured,
-    LinkChanged,
     Noted,
     Outcome,
     Record,

@@ -18,12 +18,12 @@ from natstui.model.records.benchmark import (
 )
 from natstui.model.records.evidence import AdvisoriesCounted
 from natstui.model.records.findings import FindingsChanged
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     AckSample,
     Advisory,
     Configured,
     EngineStarted,
-    LinkChanged,
     Noted,
     Outcome,
     Record,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     NEVER_RECORDED,
     EngineStarted,
-    LinkChanged,
     Outcome,
     Record,
 )

@@ -17,7 +17,8 @@ from natstui.errors import SessionError
 from natstui.model.clients.watch import ClientsRead
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsSoFar
-from natstui.model.records.record import EngineStarted, LinkChanged, Record
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import EngineStarted, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.model.servers.watch import ServersRead
 from natstui.session.files.entry import Splitter

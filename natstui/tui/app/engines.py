@@ -13,8 +13,9 @@ from natstui.clean import clean_line
 from natstui.errors import NatstuiError, UsageError
 from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, LinkChanged, Record, Watch
+from natstui.model.records.record import Command, Record, Watch
 from natstui.model.records.recording import (
     ChangeSession,
     ChangeSpeed,

@@ -10,7 +10,8 @@ from time import perf_counter
 from natstui.defects import contained
 from natstui.errors import NatstuiError
 from natstui.lines import BadLine
-from natstui.model.records.record import EngineStarted, LinkChanged, Record
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import EngineStarted, Record
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link

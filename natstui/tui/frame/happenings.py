@@ -6,10 +6,10 @@ from itertools import islice
 
 from natstui.clean import clean_line
 from natstui.model.live.state import Happening
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     Advisory,
     Configured,
-    LinkChanged,
     Noted,
     Outcome,
     Restored,

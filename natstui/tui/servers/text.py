@@ -6,7 +6,7 @@ from natstui.model.live.age import oldest_row_us
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
-from natstui.model.records.record import LinkChanged
+from natstui.model.records.link import LinkChanged
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
 

@@ -24,8 +24,8 @@ from natstui.jetstream.messages.listening.picture import Moments, Picture
 from natstui.jetstream.messages.listening.tally import Tally, Wanted
 from natstui.model.assets.subjects import is_subject
 from natstui.model.live.row_filter import compiled
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.listening import Heard, Listened, StartListening, SubjectsLook
-from natstui.model.records.record import LinkChanged
 
 _REPORT_S = 0.5
 _REST_PER_REPORT = 9

@@ -19,7 +19,8 @@ from natstui.model.live.age import (
 )
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
-from natstui.model.records.record import EngineStarted, LinkChanged
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import EngineStarted
 from natstui.model.records.recording import RecordingChanged
 from natstui.model.servers.versions import too_old
 from natstui.tui.frame.view import GLYPHS

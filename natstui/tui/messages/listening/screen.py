@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.assets.subjects import is_internal, is_subject
+from natstui.model.records.link import LinkChanged
 from natstui.model.records.listening import (
     Listened,
     LookAtSubjects,
@@ -20,7 +21,6 @@ from natstui.model.records.listening import (
     SubjectsLook,
 )
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import LinkChanged
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, run_task

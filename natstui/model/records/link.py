@@ -1,0 +1,41 @@
+"""The connection to a server: its state, and what its user may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged:
+    """The connection to the server changed its state."""
+
+    at_us: int
+    state: LinkState
+    reason: str | None
+    """One sentence: why it failed, or why it was lost."""
+    server_name: str | None = None
+    server_version: str | None = None
+    server_url: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    account: str | None = None
+    """The one that is watched: that of the user, unless another was asked for."""
+    tls: bool = False
+    jetstream: bool | None = None
+    api_level: int | None = None
+    domain: str | None = None
+    max_payload_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """What the connected user may do (`$SYS.REQ.USER.INFO`); None is everything."""
+
+    at_us: int
+    publish_allow: tuple[str, ...] | None
+    publish_deny: tuple[str, ...]
+    subscribe_allow: tuple[str, ...] | None
+    subscribe_deny: tuple[str, ...]

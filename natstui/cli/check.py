@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.errors import MissingExtra, NatstuiError
 from natstui.units import bytes_text
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from natstui.config.settings import Settings
 
 
-@click.command()
+@command()
 @connection_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
 @click.option(
@@ -35,11 +36,11 @@ def check(
     as_json: bool,
     analysis: bool,
 ) -> None:
-    """Try the connection step by step and print what each step found.
+    """Try the connection step by step.
 
-    Steps: address, TCP, greeting, TLS, authentication, account, JetStream, permissions; before
-    the account that a server is too old for natstui. Every address is tried; the exit code is that
-    of the last step that failed.
+    Prints what each step found: address, TCP, greeting, TLS, authentication, account,
+    JetStream, permissions; before the account that a server is too old for natstui. Every
+    address is tried; the exit code is that of the last step that failed.
     """
     if analysis:
         ctx.exit(_check_analysis(as_json=as_json))

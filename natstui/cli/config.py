@@ -9,20 +9,22 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, connection_flags
+from natstui.cli.sections import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@click.command()
+@command()
 @connection_flags
 @click.option("--path", "wants_path", is_flag=True, help="Print only where the file is.")
 @click.option("--example", is_flag=True, help="Print an example file with every setting.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per setting.")
 def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: bool) -> None:
-    """Print the effective settings and where each came from; secrets are masked.
+    """Print the effective settings.
 
-    The connection is the one that other commands would make with the same flags.
+    Prints where each came from; secrets are masked. The connection is the one that other
+    commands would make with the same flags.
     """
     # Imported here for the sake of `--help`: reading settings costs a third of a second.
     from natstui.config.effective import effective

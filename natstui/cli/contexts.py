@@ -12,6 +12,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
 from natstui.cli.offering import contexts
+from natstui.cli.sections import Group
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import NatstuiError, Refused, UsageError
 
@@ -40,9 +41,9 @@ _NAME = click.argument("name", shell_complete=contexts)
 _JSON = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
 
 
-@click.group()
+@click.group(cls=Group)
 def context() -> None:
-    """List, make, select, change and remove contexts of the NATS CLI."""
+    """Manage contexts of the NATS CLI."""
 
 
 def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +59,7 @@ def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @context.command("ls")
 @click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per context.")
 def list_contexts(as_json: bool) -> None:
-    """List the contexts; * is the one that is selected."""
+    """List the contexts; * is the selected one."""
     from natstui.config.contexts import known_contexts, selected_context
 
     chosen = selected_context()
@@ -106,7 +107,7 @@ def _row(name: str, *, selected: bool) -> dict[str, object]:
 @click.option("--select", is_flag=True, help="Select it too.")
 @_JSON
 def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
-    """Make the context NAME; a secret is best a reference, or -: then it is asked for."""
+    """Create the context NAME. Write a secret as a reference, or as - to be prompted for it."""
     from natstui.config.context_files import select_context, write_context
 
     fields = _given(words)
@@ -123,7 +124,7 @@ def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
 @_field_options
 @_JSON
 def edit(name: str, as_json: bool, **words: Any) -> None:
-    """Change fields of the context NAME; an empty text takes one away."""
+    """Change fields of the context NAME. An empty text removes a field."""
     from natstui.config.context_files import write_context
 
     fields = _given(words)
@@ -137,7 +138,7 @@ def edit(name: str, as_json: bool, **words: Any) -> None:
 @_NAME
 @_JSON
 def select(name: str, as_json: bool) -> None:
-    """Select the context NAME for the NATS CLI and natstui."""
+    """Select the context NAME. For the NATS CLI and for natstui."""
     from natstui.config.context_files import select_context
 
     before = select_context(name)
@@ -150,7 +151,7 @@ def select(name: str, as_json: bool) -> None:
 @click.option("--force", "-f", "--yes", "force", is_flag=True, help="Do not ask.")
 @_JSON
 def rm(name: str, force: bool, as_json: bool) -> None:
-    """Remove the context NAME; not the one that is selected."""
+    """Delete the context NAME. The selected one cannot be deleted."""
     from natstui.config.context_files import remove_context
 
     if not force:

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from natstui.children import own_program
+from natstui.cli.sections import command
 from natstui.errors import BrokerFailed, UsageError
 from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import private_folder
@@ -100,7 +101,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
-@click.command()
+@command()
 @click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
@@ -109,9 +110,10 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 @click.option("--headless", is_flag=True, help="No viewer: print the URL and run until Ctrl-C.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="With --headless: as JSON.")
 def demo(store: Path | None, headless: bool, as_json: bool) -> None:
-    """Start a real nats-server with a busy shop on it, and watch it.
+    """Start a real nats-server with a busy shop.
 
-    Needs no server, no settings and no network. Leaving stops everything it started.
+    Opens the screen on it. Needs no server, no settings and no network. Leaving stops
+    everything it started.
     """
     if as_json and not headless:
         raise UsageError("--json belongs to --headless: a screen prints nothing")

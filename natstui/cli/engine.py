@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.cli.options import engine_options
+from natstui.cli.sections import command
 
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
 
-@click.command()
+@command()
 @click.option(
     "--resume-recording",
     type=click.Path(path_type=Path),
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 )
 @engine_options
 def engine(settings: Settings, connection: Connection, resume_recording: Path | None) -> None:
-    """Watch a server for a viewer: records on stdout, commands on stdin, until stdin ends."""
+    """Watch a server for a viewer.
+
+    Records are written to stdout, commands are read from stdin, until stdin ends.
+    """
     from natstui.engine.process import run_engine
 
     run_engine(settings, connection, resume_recording)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
+from natstui.cli.sections import command
 from natstui.errors import UsageError
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
@@ -34,9 +35,7 @@ def _group(words: tuple[str, ...]) -> str | None:
         if topic.lower() == wanted:
             formatter = click.HelpFormatter()
             with formatter.section(topic):
-                formatter.write_dl(
-                    [(name, one.help.rstrip(".")) for name, one in commands.items()]
-                )
+                formatter.write_dl([(name, listed.help) for name, listed in commands.items()])
             return formatter.getvalue().rstrip()
     return None
 
@@ -76,14 +75,14 @@ def _complete(
     ]
 
 
-@click.command("help")
+@command("help")
 @click.argument("topic", nargs=-1, shell_complete=_complete)
 @click.pass_context
 def help_(context: click.Context, topic: tuple[str, ...]) -> None:
-    """Explain TOPIC: a command, a group of commands, or a finding.
+    """Explain a command, a group or a finding.
 
     `natstui help stream add`, `natstui help stores`, `natstui help NT-C07`, `natstui help no
-    pulls`. Without TOPIC: the list of all commands.
+    open pulls`. Without TOPIC: the list of all commands.
     """
     text = _command(context, topic) or _group(topic) or _finding(topic)
     if text is None:

@@ -13,6 +13,7 @@ import click
 
 from natstui.cli.offering import contexts
 from natstui.cli.open_viewer import ACCOUNTS_OF_ONE, FROM_STDIN, refuse_one_for_all
+from natstui.cli.sections import CONNECTION, option_in
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -29,6 +30,9 @@ SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
 _FLAG_NAMES = (
     "server", "context", "profile", "config", "account", "js_domain", "js_api_prefix",
 )  # fmt: skip
+_where = option_in(CONNECTION)
+as_json = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
+"""The option that most commands have."""
 _SERVER_HELP = "Server address; several with commas, or give it again."
 
 
@@ -129,17 +133,17 @@ def connection_flags(
     """Give a command where to connect as one argument, `flags: ConnectionFlags`."""
 
     @_refuse_credentials
-    @click.option("--server", "-s", metavar="URL", multiple=True, help=_SERVER_HELP)
-    @click.option(
+    @_where("--server", "-s", metavar="URL", multiple=True, help=_SERVER_HELP)
+    @_where(
         "--context",
         metavar="NAME",
         help="NATS CLI context: its name or its file.",
         shell_complete=contexts,
     )
-    @click.option("--profile", metavar="NAME", help="Profile of the configuration.")
-    @click.option(*settings, "config", metavar="FILE", help="Configuration file.")
-    @click.option("--js-domain", metavar="NAME", help="JetStream domain, not the context's.")
-    @click.option("--js-api-prefix", metavar="SUBJECT", help="Where the JetStream API listens.")
+    @_where("--profile", metavar="NAME", help="Profile of the configuration.")
+    @_where(*settings, "config", metavar="FILE", help="Configuration file.")
+    @_where("--js-domain", metavar="NAME", help="JetStream domain, not the context's.")
+    @_where("--js-api-prefix", metavar="SUBJECT", help="Where the JetStream API listens.")
     @functools.wraps(command)
     def with_flags(
         *,
@@ -201,7 +205,7 @@ def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _account_flag(command: Callable[..., Any], which: str) -> Callable[..., Any]:
     @connection_flags
-    @click.option("--account", metavar="NAME", help=f"{which}: the system account tells of it.")
+    @_where("--account", metavar="NAME", help=f"{which}: the system account tells of it.")
     @functools.wraps(command)
     def with_account(*, flags: ConnectionFlags, account: str | None, **others: Any) -> Any:
         return command(flags=replace(flags, account=account), **others)

@@ -14,6 +14,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, watching_flags
+from natstui.cli.sections import command
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -33,7 +34,7 @@ _PIPE_SIZE = (120, 40)
 _MOST_ROWS = 20
 
 
-@click.command()
+@command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option(
     "--for", "for_text", metavar="TIME",
@@ -41,10 +42,10 @@ _MOST_ROWS = 20
 )  # fmt: skip
 @watching_flags
 def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> None:
-    """Print on one screen what is wrong, what moves and who leads.
+    """Print one screen: what is wrong, what moves.
 
-    It ends with 0 also where something is wrong: `natstui health` ends with 1 or 2 then. With
-    --context A,B,C it shows several systems.
+    Prints who leads, too. It ends with 0 also where something is wrong: `natstui health` ends
+    with 1 or 2 then. With --context A,B,C it shows several systems.
     """
     try:
         for_s = None if for_text is None else parse_duration_ns(for_text) / 1e9

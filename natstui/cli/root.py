@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shlex
 import sys
@@ -12,6 +11,7 @@ import click
 
 from natstui import __version__
 from natstui.clean import clean_text
+from natstui.cli.lazy_group import LazyGroup
 from natstui.cli.options import viewer_flags
 from natstui.errors import NatstuiError, RequestFailed, UsageError
 
@@ -22,134 +22,99 @@ class Listed(NamedTuple):
     target: str
     """`module:function`: no command pays for another's imports."""
     help: str
-    """How its own help begins."""
+    """How its own help begins: at most 45 characters."""
 
 
 TOPICS: dict[str, dict[str, Listed]] = {
     "Watch": {
         "overview": Listed(
-            "natstui.cli.overview:overview", "Print on one screen what is wrong, what moves"
+            "natstui.cli.overview:overview", "Print one screen: what is wrong, what moves"
         ),
         "watch": Listed(
-            "natstui.cli.watch.command:watch",
-            "Print streams, consumers, account and server as they change.",
+            "natstui.cli.watch.command:watch", "Print streams and consumers as they change"
         ),
         "health": Listed(
-            "natstui.cli.health.command:health",
-            "Tell what is wrong: since when, on what evidence, and what to do",
+            "natstui.cli.health.command:health", "Report what is wrong, and what to do"
         ),
-        "stuck": Listed(
-            "natstui.cli.health.command:stuck",
-            "Explain one consumer: what it waits for, which message is next",
-        ),
+        "stuck": Listed("natstui.cli.health.command:stuck", "Explain what one consumer waits for"),
         "connections": Listed(
-            "natstui.cli.clients.command:connections",
-            "List the connections of the account on every server",
+            "natstui.cli.clients.command:connections", "List the connections of the account"
         ),
         "servers": Listed(
-            "natstui.cli.servers.command:servers",
-            "List the servers, the leaders of each, the meta group and accounts",
+            "natstui.cli.servers.command:servers", "List servers, leaders and the meta group"
         ),
         "alert": Listed(
-            "natstui.cli.alerts.command:alert",
-            "Tell of findings as [alerts.NAME] of the configuration says",
+            "natstui.cli.alerts.command:alert", "Notify of findings: webhook, command, bell"
         ),
-        "metrics": Listed(
-            "natstui.cli.metrics.command:metrics",
-            "Serve streams, consumers and account as OpenMetrics",
-        ),
+        "metrics": Listed("natstui.cli.metrics.command:metrics", "Serve metrics for Prometheus"),
     },
     "Change": {
         "stream": Listed(
-            "natstui.cli.manage.stream:stream", "Make, change, inspect and remove streams."
+            "natstui.cli.manage.stream:stream", "Create, change, read and delete streams"
         ),
         "consumer": Listed(
-            "natstui.cli.manage.consumer:consumer",
-            "Make, change, inspect, pause and remove consumers.",
+            "natstui.cli.manage.consumer:consumer", "Create, change, read and delete consumers"
         ),
         "balance": Listed(
-            "natstui.cli.servers.balance:balance",
-            "Let every server lead as many streams and consumers as the others",
+            "natstui.cli.servers.balance:balance", "Spread leaders evenly over the servers"
         ),
-        "meta": Listed(
-            "natstui.cli.servers.meta:meta",
-            "Change who leads the meta group, and who belongs to it.",
-        ),
-        "kick": Listed(
-            "natstui.cli.clients.kick:kick",
-            "Close the connection NUMBER of SERVER, its name or id",
-        ),
+        "meta": Listed("natstui.cli.servers.meta:meta", "Manage the meta group of the cluster"),
+        "kick": Listed("natstui.cli.clients.kick:kick", "Close one client connection"),
         "journal": Listed(
-            "natstui.cli.manage.journal:journal", "Show every change made from here"
+            "natstui.cli.manage.journal:journal", "List every change made from here"
         ),
-        "undo": Listed(
-            "natstui.cli.manage.journal:undo", "Take back the last change on this server"
-        ),
+        "undo": Listed("natstui.cli.manage.journal:undo", "Undo the last change on this server"),
     },
     "Stores": {
-        "kv": Listed("natstui.cli.stores.kv:kv", "Read and change key-value buckets."),
+        "kv": Listed("natstui.cli.stores.kv:kv", "Read and change key-value buckets"),
         "object": Listed(
-            "natstui.cli.stores.object:object_store", "Store and fetch files in object stores."
+            "natstui.cli.stores.object:object_store", "Store and fetch files in object stores"
         ),
     },
     "Keep": {
         "backup": Listed(
-            "natstui.cli.backups.writing:backup", "Write every stream of the account into DIR"
+            "natstui.cli.backups.writing:backup", "Back up every stream of the account into DIR"
         ),
         "restore": Listed(
-            "natstui.cli.backups.restoring:restore",
-            "Make every stream of the backup of an account in DIR",
+            "natstui.cli.backups.restoring:restore", "Restore every stream of an account's backup"
         ),
     },
     "Messages": {
         "pub": Listed("natstui.cli.core.pub:pub", "Publish PAYLOAD to SUBJECT"),
         "request": Listed(
-            "natstui.cli.core.pub:request", "Send PAYLOAD to SUBJECT and print what is answered."
+            "natstui.cli.core.pub:request", "Send PAYLOAD to SUBJECT and print the reply"
         ),
-        "reply": Listed("natstui.cli.core.reply:reply", "Answer requests on SUBJECT with BODY"),
+        "reply": Listed("natstui.cli.core.reply:reply", "Reply to requests on SUBJECT with BODY"),
         "sub": Listed("natstui.cli.core.sub:sub", "Print what is published to SUBJECT"),
         "messages": Listed(
-            "natstui.cli.copies.command:messages",
-            "Copy messages, and send again what a consumer gave up.",
+            "natstui.cli.copies.command:messages", "Copy messages, or send dropped ones again"
         ),
     },
     "Measure": {
         "bench": Listed(
-            "natstui.cli.bench.command:bench", "Put load on NATS and measure it honestly."
+            "natstui.cli.bench.command:bench", "Put load on NATS and measure it honestly"
         ),
     },
     "Record, replay, analyse": {
         "record": Listed(
-            "natstui.cli.sessions.record:record",
-            "Record everything until Ctrl-C, SIGTERM or the end of --duration.",
+            "natstui.cli.sessions.record:record", "Record everything that can be watched"
         ),
         "replay": Listed(
             "natstui.cli.sessions.replay:replay", "Replay a recording in the same screens"
         ),
         "sessions": Listed(
-            "natstui.cli.sessions.command:sessions",
-            "List, check, name, note, pack and delete recordings.",
+            "natstui.cli.sessions.command:sessions", "List, check, share and delete recordings"
         ),
         "export": Listed("natstui.cli.sessions.export:export", "Write a recording as flat tables"),
-        "analyze": Listed("natstui.cli.sessions.analyze:analyze", "Analyse recorded sessions"),
+        "analyze": Listed("natstui.cli.sessions.analyze:analyze", "Analyse recordings with Spark"),
     },
     "Set up": {
-        "demo": Listed("natstui.cli.demo:demo", "Start a real nats-server with a busy shop on it"),
-        "check": Listed(
-            "natstui.cli.check:check",
-            "Try the connection step by step and print what each step found.",
-        ),
-        "context": Listed(
-            "natstui.cli.contexts:context",
-            "List, make, select, change and remove contexts of the NATS CLI.",
-        ),
-        "config": Listed(
-            "natstui.cli.config:config", "Print the effective settings and where each came from"
-        ),
+        "demo": Listed("natstui.cli.demo:demo", "Start a real nats-server with a busy shop"),
+        "check": Listed("natstui.cli.check:check", "Try the connection step by step"),
+        "context": Listed("natstui.cli.contexts:context", "Manage contexts of the NATS CLI"),
+        "config": Listed("natstui.cli.config:config", "Print the effective settings"),
         "engine": Listed("natstui.cli.engine:engine", "Watch a server for a viewer"),
-        "help": Listed(
-            "natstui.cli.help:help_", "Explain TOPIC: a command, a group of commands, or a finding"
-        ),
+        "help": Listed("natstui.cli.help:help_", "Explain a command, a group or a finding"),
     },
 }
 _HIDDEN = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}
@@ -178,32 +143,18 @@ def _with_flags_behind(words: list[str]) -> list[str]:
     return [*rest[:end], *flags, *rest[end:]]
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for."""
+class Root(LazyGroup):
+    """All commands, listed by topic without importing any."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; flags of the connection may stand before the command."""
         return super().parse_args(ctx, _with_flags_behind(args))
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return every command's name."""
-        return sorted(COMMANDS)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by topic, without importing any."""
+        """Write the commands by topic."""
         for topic, commands in TOPICS.items():
             with formatter.section(topic):
-                formatter.write_dl(
-                    [(name, one.help.rstrip(".")) for name, one in commands.items()]
-                )
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, function = COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(importlib.import_module(module), function)
-        return command
+                formatter.write_dl([(name, listed.help) for name, listed in commands.items()])
 
 
 def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -214,7 +165,7 @@ def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: boo
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True)
+@click.group(cls=Root, targets=COMMANDS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="natstui")
 @click.option(
     "--engine", metavar="COMMAND", help="Command that starts the engine, for example with ssh."

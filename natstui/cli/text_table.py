@@ -6,8 +6,10 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import click
 
 from natstui.clean import clean_line
 
@@ -127,3 +129,21 @@ def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) 
             pad = " " * (width - cells_count(text))
             cells.append(pad + text if column.numeric else text + pad)
     return _GAP.join(cells).rstrip()
+
+
+def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]], words_count: int) -> None:
+    """Print a plain table: so many columns of words at the left, then numbers."""
+    columns = [
+        Column(head, numeric=place >= words_count, shrinks=0 < place < words_count)
+        for place, head in enumerate(heads)
+    ]
+    for line in table(columns, rows, stdout_width()):
+        click.echo(line)
+
+
+def print_fields(values: Mapping[str, str]) -> None:
+    """Print label and value, one per line."""
+    labels = [clean_line(label) for label in values]
+    width = max(map(len, labels), default=0)
+    for label, text in zip(labels, values.values(), strict=True):
+        click.echo(f"{label.ljust(width)}  {clean_line(text)}")

@@ -153,6 +153,12 @@ async def test_a_leader_goes_to_the_server_that_was_named(
         assert done.stdout == f"S0 is led by {name} now\n", done.stderr
         done = await run(url, tmp_path, "consumer", "step-down", "S0", "C", "--preferred", name)
         assert f"C on S0 is led by {name}" in done.stdout, done.stderr
+    for words in (("stream", "info", "S0"), ("consumer", "info", "S0", "C")):
+        shown = (await run(url, tmp_path, *words)).stdout
+        assert re.search(r"^Leader +n2$", shown, re.MULTILINE), shown
+        for name in ("n1", "n3"):
+            replica = rf"^Replica {name} +(current|behind), lag \d+, (not )?heard of "
+            assert re.search(replica, shown, re.MULTILINE), shown
     done = await run(url, tmp_path, "stream", "step-down", "S0", "--preferred", "nope")
     assert done.returncode == 4 and "nope" in done.stderr
     await nc.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.cli.manage.shaping import ranges_of
+from natstui.cli.manage.stream import ranges_of
 from natstui.cli.watch.conditions import parse_condition
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker

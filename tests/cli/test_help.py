@@ -2,11 +2,62 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Sequence
+
 import click
+import pytest
 from click.testing import CliRunner
 
 from natstui.cli.root import COMMANDS, TOPICS, root
 from natstui.errors import UsageError
+from natstui.model.assets.differences import AssetKind, fields_of
+
+MOST_LETTERS = 45
+"""A list of commands shows so much of a summary on a terminal of 80 columns."""
+
+
+def commands_below(context: click.Context) -> Iterator[click.Context]:
+    """Yield the context of every command below a group."""
+    group = context.command
+    if isinstance(group, click.Group):
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            below = click.Context(command, parent=context, info_name=name)
+            yield below
+            yield from commands_below(below)
+
+
+def test_every_summary_is_one_short_sentence() -> None:
+    commands = list(commands_below(click.Context(root, info_name="natstui")))
+    assert len(commands) > 130
+    summaries = {
+        context.command_path: context.command.get_short_help_str(limit=1000)
+        for context in commands
+        if not context.command.hidden
+    }
+    assert [path for path, summary in summaries.items() if not summary.endswith(".")] == []
+    long = {path: text for path, text in summaries.items() if len(text) > MOST_LETTERS}
+    assert long == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["sream", "ls"], "No such command 'sream'. Did you mean 'stream'?"),
+        (["stream", "inof", "S"], "No such command 'inof'. Did you mean 'info'?"),
+        (["bench", "js", "fech"], "No such command 'fech'. Did you mean 'fetch'?"),
+        (["kv", "hsitory", "B", "K"], "No such command 'hsitory'. Did you mean 'history'?"),
+        (["stream", "add", "S", "--subjets", "a"], "No such option '--subjets'. Did you mean"),
+    ],
+)
+def test_a_command_that_was_mistyped_is_answered_with_the_nearest(
+    words: list[str], sentence: str
+) -> None:
+    result = CliRunner().invoke(root, words)
+    assert result.exit_code == 2
+    assert sentence in result.output
 
 
 def test_every_command_is_listed_once_in_its_own_words() -> None:
@@ -20,8 +71,8 @@ def test_every_command_is_listed_once_in_its_own_words() -> None:
     for topic in TOPICS.values():
         for name, one in topic.items():
             command = root.get_command(context, name)
-            assert command is not None and command.help is not None
-            assert " ".join(command.help.split()).startswith(one.help), name
+            assert command is not None
+            assert command.get_short_help_str(limit=1000) == f"{one.help}.", name
 
 
 def test_the_help_names_every_topic_and_fits_eighty_columns() -> None:
@@ -53,3 +104,52 @@ def test_help_on_nothing_there_is_says_what_can_be_asked() -> None:
     result = CliRunner().invoke(root, ["help", "stream", "nothing"])
     assert isinstance(result.exception, UsageError)
     assert "no help on 'stream nothing'" in str(result.exception)
+
+
+def titles(text: str) -> list[str]:
+    """Return the titles of the sections of a help."""
+    return [line.removesuffix(":") for line in text.splitlines() if line and line[0].isupper()][1:]
+
+
+@pytest.mark.parametrize("kind", ["stream", "consumer"])
+@pytest.mark.parametrize("verb", ["add", "copy", "edit"])
+def test_options_of_streams_and_consumers_stand_in_the_sections_of_the_form(
+    kind: AssetKind, verb: str
+) -> None:
+    of_form = list(dict.fromkeys(field.section for field in fields_of(kind)))
+    found = titles(asked(kind, verb))
+    assert found[: len(of_form) + 1] == ["Options", *of_form]
+
+
+def test_options_of_the_connection_are_the_last_section_of_every_command() -> None:
+    checked = 0
+    for context in commands_below(click.Context(root, info_name="natstui")):
+        command = context.command
+        of_connection = any(option.name == "server" for option in command.params)
+        found = [one for one in titles(command.get_help(context)) if one != "Examples"]
+        assert (found[-1:] == ["Connection"]) == of_connection, context.command_path
+        checked += of_connection
+    assert checked > 80
+
+
+def parse(words: Sequence[str]) -> None:
+    """Parse a command line without doing what it says; raises click.UsageError."""
+    command: click.Command = root
+    context, rest = click.Context(root, info_name=words[0]), list(words[1:])
+    while isinstance(command, click.Group):
+        name, found, rest = command.resolve_command(context, rest)
+        assert found is not None, words
+        command, parent = found, context
+        context = click.Context(command, parent=parent, info_name=name)
+    command.make_context(words[-1], rest, parent=context.parent)
+
+
+@pytest.mark.parametrize("topic", ["stream add", "consumer add", "bench"])
+def test_long_helps_end_with_three_examples_that_the_command_understands(topic: str) -> None:
+    text = asked(*topic.split())
+    examples = text[text.index("\nExamples:\n") :].split("\n  ")[1:]
+    assert len(examples) == 3
+    for example in examples:
+        assert example.startswith(f"natstui {topic} ")
+        assert len(example) <= 78
+        parse(shlex.split(example))

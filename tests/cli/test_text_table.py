@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.cli.manage.writing import print_rows
-from natstui.cli.text_table import hanging
+from natstui.cli.text_table import hanging, print_rows
 
 
 def test_a_long_line_goes_on_below_its_value_and_a_pipe_gets_it_whole() -> None:

@@ -11,6 +11,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
 from natstui.cli.options import ConnectionFlags, one_account_flags
+from natstui.cli.sections import command
 from natstui.units import moment_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _FINISH_S = 3.0
 _CANCEL_AGAIN_S = 0.5
 
 
-@click.command()
+@command()
 @click.option(
     "--dry-run", "session", metavar="SESSION",
     help="Only tell what would have been sent while this was recorded.",
@@ -34,9 +35,10 @@ _CANCEL_AGAIN_S = 0.5
 def alert(
     flags: ConnectionFlags, session: str | None, sessions: str | None, as_json: bool
 ) -> None:
-    """Tell of findings as [alerts.NAME] of the configuration says, until it is stopped.
+    """Notify of findings: webhook, command, bell.
 
-    Prints a line for each that is sent: once when it has held, and once when it is over.
+    As [alerts.NAME] of the configuration says, until it is stopped. Prints a line for each
+    notification: once when the finding has held, and once when it is over.
     """
     import asyncio
 

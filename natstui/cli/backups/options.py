@@ -80,4 +80,4 @@ def stoppable(
         with cancelled_by_signal(what):
             return await work(writer)
 
-    return run_with_writer(connection, read_only, run)
+    return run_with_writer(connection, read_only, run, prints=True)

@@ -17,9 +17,10 @@ from natstui.cli.backups.options import (
     rate_option,
     stoppable,
 )
-from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.names import given_name
 from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import BackupError, NatstuiError, NotConfirmed
 from natstui.jetstream.connection.writer import Writer
@@ -39,7 +40,7 @@ _REPLICAS = click.option(
 )
 
 
-@click.command("restore")
+@command("restore")
 @click.argument("folder", metavar="DIR")
 @click.option("--as", "name", metavar="NAME", help="Under another name.")
 @click.option(
@@ -59,13 +60,16 @@ def stream_restore(
     rate: str | None,
     **words: Any,
 ) -> None:
-    """Make a stream of the backup in DIR, and compare both; never over one that exists."""
+    """Restore a stream from the backup in DIR.
+
+    Compares both. A stream that exists is never replaced.
+    """
     kept = read_backup(folder_of(folder))
     wanted = Wanted(kept, given_name(name or kept.stream), replicas, subjects)
     _restore(connection, [wanted], pace_of(rate), words)
 
 
-@click.command()
+@command()
 @click.argument("folder", metavar="DIR")
 @_REPLICAS
 @rate_option
@@ -74,9 +78,10 @@ def stream_restore(
 def restore(
     connection: Connection, folder: str, replicas: int | None, rate: str | None, **words: Any
 ) -> None:
-    """Make every stream of the backup of an account in DIR, and compare them.
+    """Restore every stream of an account's backup.
 
-    Nothing is done when one of them exists already.
+    The backup is in DIR; each stream is compared with it. Nothing is done when one of them
+    exists already.
     """
     place = folder_of(folder)
     if not place.is_dir() or not is_account(place):

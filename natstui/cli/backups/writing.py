@@ -20,9 +20,10 @@ from natstui.cli.backups.options import (
     stoppable,
 )
 from natstui.cli.complete import stream_name
-from natstui.cli.manage.assets import given_name
-from natstui.cli.manage.options import as_json as json_flag
+from natstui.cli.manage.names import given_name
+from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import BackupError, UsageError
 from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
@@ -31,7 +32,7 @@ from natstui.jetstream.managing.restore_all import state_text
 from natstui.units import bytes_text, counted
 
 
-@click.command("backup")
+@command("backup")
 @stream_name
 @click.argument("folder", metavar="DIR")
 @consumers_option
@@ -47,9 +48,10 @@ def stream_backup(
     as_json: bool,
     **_words: Any,
 ) -> None:
-    """Write the stream NAME into DIR: configuration, consumers and messages.
+    """Back up the stream NAME into DIR.
 
-    DIR must not exist; it gets its name when all of it is on the disk.
+    Writes its configuration, consumers and messages. DIR must not exist; it gets its name when
+    all of it is on the disk.
     """
     stream, target, pace, shown = given_name(name), folder_of(folder), pace_of(rate), Progress()
     try:
@@ -64,7 +66,7 @@ def stream_backup(
     _print([written], target, as_json=as_json)
 
 
-@click.command()
+@command()
 @click.argument("words", metavar="[verify] DIR", nargs=-1, required=True)
 @consumers_option
 @rate_option
@@ -78,9 +80,10 @@ def backup(
     as_json: bool,
     **_words: Any,
 ) -> None:
-    """Write every stream of the account into DIR, or check what is there: verify DIR.
+    """Back up every stream of the account into DIR.
 
-    DIR must not exist; it gets its name when all of it is on the disk.
+    `natstui backup verify DIR` checks what is there. DIR must not exist; it gets its name when
+    all of it is on the disk.
     """
     *verb, folder = words
     if verb == ["verify"]:

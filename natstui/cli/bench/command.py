@@ -14,6 +14,7 @@ from natstui.clean import clean_json
 from natstui.cli.bench.more import kv, oldjs, service, vs, worker
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.cli.json_line import print_json
+from natstui.cli.sections import Group, command
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,14 +22,17 @@ if TYPE_CHECKING:
     from natstui.model.bench.plan import BenchmarkPlan, StreamPlan
 
 
-@click.group()
+@click.group(cls=Group)
 def js() -> None:
     """Publish to, consume and read streams."""
 
 
 @js.group("pub")
 def js_pub() -> None:
-    """Publish to a stream: its own, made and removed, or an existing one with --stream."""
+    """Publish to a stream.
+
+    The run creates a stream and deletes it; --stream NAME takes an existing one.
+    """
 
 
 def _own_or_existing(subject: str, options: RunOptions, *, create: bool, keep: bool) -> StreamPlan:
@@ -106,7 +110,7 @@ _reader("get-batch", "js-get-batch", "Get stored messages in batches.")
 @click.argument("mode", type=click.Choice(["sync", "batch"]), default="sync")
 @run_options
 def get(*, mode: str, options: RunOptions, connection: Any) -> None:
-    """Get stored messages one by one; `get batch` is get-batch."""
+    """Get stored messages one by one. `get batch` is get-batch."""
     from natstui.bench.plan.flags import read_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -150,7 +154,7 @@ def _library(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_library
 
 
-@click.command()
+@command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
 @_library
 def runs(*, as_json: bool, folder: Path) -> None:
@@ -165,12 +169,12 @@ def runs(*, as_json: bool, folder: Path) -> None:
         click.echo(name)
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="The whole object.")
 @_library
 def show(*, run: str, as_json: bool, folder: Path) -> None:
-    """Show a saved run: its name, a part of it, a file, or -1 for the newest."""
+    """Show a saved run. RUN is its name, a part of it, a file, or -1 for the newest."""
     from natstui.bench.result import library
     from natstui.bench.result.text import LABEL_CELLS, summary_text
     from natstui.cli.text_table import hanging, stdout_width
@@ -180,12 +184,12 @@ def show(*, run: str, as_json: bool, folder: Path) -> None:
     click.echo(clean_json(library.encode(found).decode()) if as_json else text)
 
 
-@click.command("compare", context_settings={"ignore_unknown_options": True})
+@command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per comparison.")
 @_library
 def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
-    """Compare two or more saved runs: the first with each of the others."""
+    """Compare saved runs with the first of them."""
     from natstui.bench.result import library
     from natstui.bench.result.compare import compare
     from natstui.bench.result.text import comparison_text
@@ -203,15 +207,15 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
             click.echo(comparison_text(first, other, found))
 
 
-@click.command("merge", context_settings={"ignore_unknown_options": True})
+@command("merge", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True, metavar="RUN...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @_library
 def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
-    """Add up saved runs of several hosts: names or files of runs that --at started together.
+    """Add up saved runs of several hosts.
 
-    Latencies are added exactly, rates are those of the time that all of them measured, and each
-    run's account is its own.
+    RUN is the name or file of a run; --at started them together. Latencies are added exactly,
+    rates are those of the time that all of them measured, and each run's account is its own.
     """
     from natstui.bench.result import library
     from natstui.bench.result.merge import merge_runs
@@ -228,11 +232,11 @@ def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
         click.echo(hanging(merged_text(merged), stdout_width(), LABEL_CELLS))
 
 
-@click.command()
+@command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 def scenarios(*, name: str | None, as_json: bool) -> None:
-    """List the ready scenarios, or print one as a start for your own file."""
+    """List the ready scenarios, or print one. A printed one is a start for a file of your own."""
     from natstui.bench.plan.scenario import read_scenario, ready_scenarios
     from natstui.errors import NotFound
 
@@ -253,7 +257,7 @@ def scenarios(*, name: str | None, as_json: bool) -> None:
         click.echo(ready[name], nl=False)
 
 
-class ScenarioGroup(click.Group):
+class ScenarioGroup(Group):
     """A group whose unknown commands are scenarios."""
 
     def resolve_command(
@@ -286,7 +290,14 @@ def _refuse_old_form(subject: str, flags: list[str]) -> None:
         raise UsageError(f"the pattern is a command here: {' and '.join(forms)}")
 
 
-@click.group(cls=ScenarioGroup)
+@click.group(
+    cls=ScenarioGroup,
+    examples=(
+        "natstui bench pubsub hello --pubs 1 --subs 3 --msgs 15k",
+        "natstui bench js pub async orders.new --msgs 100k --size 1KB",
+        "natstui bench pub hello --rate 2000 --duration 30s --assert 'p99 < 20ms'",
+    ),
+)
 def bench() -> None:
     """Put load on NATS and measure it honestly.
 
@@ -320,7 +331,7 @@ def pub(*, subject: str, options: RunOptions, connection: Any) -> None:
 @click.argument("subject")
 @run_options
 def sub(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Receive what others publish to a subject, until --msgs, --duration or Ctrl-C."""
+    """Receive what others publish to a subject. Runs until --msgs, --duration or Ctrl-C."""
     from natstui.bench.plan.flags import core_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -331,7 +342,7 @@ def sub(*, subject: str, options: RunOptions, connection: Any) -> None:
 @click.argument("subject")
 @run_options
 def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Publish and receive in one run: --pubs 1 --subs 3."""
+    """Publish and receive in one run. --pubs 1 --subs 3 says with how many workers."""
     from natstui.bench.plan.flags import core_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -343,7 +354,10 @@ def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
 @click.option("--servers", type=click.IntRange(0, 256), default=1, help="0: others answer.")
 @run_options
 def request(*, subject: str, servers: int, options: RunOptions, connection: Any) -> None:
-    """Send requests, one in flight per worker, and answer them with --servers of our own."""
+    """Send requests and measure the replies.
+
+    Each worker has one request in flight. --servers N of our own reply.
+    """
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -354,7 +368,7 @@ def request(*, subject: str, servers: int, options: RunOptions, connection: Any)
 @click.argument("subject")
 @run_options
 def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Answer requests of others, until --duration or Ctrl-C."""
+    """Reply to requests of others. Runs until --duration or Ctrl-C."""
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
 

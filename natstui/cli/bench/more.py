@@ -8,13 +8,14 @@ import click
 
 from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
 from natstui.cli.bench.options import RunOptions, run_options
+from natstui.cli.sections import Group, command
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
     from natstui.model.bench.patterns import Pattern
 
 
-@click.group()
+@click.group(cls=Group)
 def kv() -> None:
     """Put values into a bucket, or get them."""
 
@@ -38,16 +39,16 @@ _bucket("put", "kv-put", "Put values; every message has a key of its own unless 
 _bucket("get", "kv-get", "Get values that `kv put` left in a bucket.")
 
 
-@click.group()
+@click.group(cls=Group)
 def service() -> None:
-    """Ask a service, or be one."""
+    """Send requests to a service, or be one."""
 
 
 @service.command("request")
 @click.argument("subject")
 @run_options
 def ask(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Send requests that others answer."""
+    """Send requests that others reply to."""
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -58,7 +59,7 @@ def ask(*, subject: str, options: RunOptions, connection: Any) -> None:
 @click.argument("subject")
 @run_options
 def answer(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Answer requests of others, until --duration or Ctrl-C."""
+    """Reply to requests of others. Runs until --duration or Ctrl-C."""
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -68,14 +69,14 @@ def answer(*, subject: str, options: RunOptions, connection: Any) -> None:
 _SAME = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
 
 
-@click.command(
+@command(
     "oldjs",
     hidden=True,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def oldjs(*, words: tuple[str, ...]) -> None:
-    """Say what does the same: there is one API here."""
+    """Name the command that does the same. There is one API here."""
     same = next((_SAME[word] for word in words if word in _SAME), "js consume")
     raise UsageError(
         "oldjs is the older API of the Go client, and the server sees no difference:"
@@ -86,7 +87,7 @@ def oldjs(*, words: tuple[str, ...]) -> None:
 def _removed(name: str, sentence: str) -> click.Command:
     """Return a hidden command that raises UsageError with a sentence."""
 
-    @click.command(
+    @command(
         name,
         hidden=True,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},

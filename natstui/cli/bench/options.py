@@ -15,6 +15,7 @@ import click
 
 from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
 from natstui.cli.options import connection_options
+from natstui.cli.sections import option_in
 from natstui.errors import UsageError
 from natstui.units import duration_text
 
@@ -28,63 +29,75 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}")
 _SPREAD = "100000"
 """Subjects of --multisubject where --multisubjectmax does not say how many."""
 
+_load, _stored, _result = map(option_in, ("Load", "Stream or bucket", "Result"))
+
 _OF_NATS_BENCH = (
-    click.option("--clients", metavar="N", help="As --workers, of who sends where both are run."),
-    click.option("--throughput", metavar="N", help="As --rate."),
-    click.option("--sleep", metavar="TIME", help="Between two messages of a worker."),
-    click.option("-H", "--header", metavar="NAME:VALUE", multiple=True, help="Of each message."),
-    click.option("--payload", metavar="FILE", help="What to send."),
-    click.option("--multisubject", is_flag=True, help="Spread messages over subjects …"),
-    click.option("--multisubjectmax", metavar="N", help="… so many …"),
-    click.option("--multisubjectrandomize", is_flag=True, help="… by chance."),
-    click.option("--randomize", metavar="N", help="Of a bucket: keys below N, by chance."),
-    click.option("--dedup", is_flag=True, help="Send message ids."),
-    click.option("--dedupwindow", metavar="TIME", help="Of a stream made."),
-    click.option("--replicas", metavar="N", help="Of a stream made."),
-    click.option("--maxbytes", metavar="BYTES", help="Of a stream made."),
-    click.option("--history", metavar="N", help="Of a bucket made."),
-    click.option("--consumer", metavar="NAME", help="An existing durable consumer."),
-    click.option("--doubleack", is_flag=True, help="As --acks double."),
+    _load("--clients", metavar="N", help="As --workers, of who sends where both are run."),
+    _load("--throughput", metavar="N", help="As --rate."),
+    _load("--sleep", metavar="TIME", help="Between two messages of a worker."),
+    _load("-H", "--header", metavar="NAME:VALUE", multiple=True, help="Of each message."),
+    _load("--payload", metavar="FILE", help="What to send."),
+    _load("--multisubject", is_flag=True, help="Spread messages over subjects …"),
+    _load("--multisubjectmax", metavar="N", help="… so many …"),
+    _load("--multisubjectrandomize", is_flag=True, help="… by chance."),
+    _load("--randomize", metavar="N", help="Of a bucket: keys below N, by chance."),
+    _load("--dedup", is_flag=True, help="Send message ids."),
+    _stored("--dedupwindow", metavar="TIME", help="Of a stream made."),
+    _stored("--replicas", metavar="N", help="Of a stream made."),
+    _stored("--maxbytes", metavar="BYTES", help="Of a stream made."),
+    _stored("--history", metavar="N", help="Of a bucket made."),
+    _stored("--consumer", metavar="NAME", help="An existing durable consumer."),
+    _load("--doubleack", is_flag=True, help="As --acks double."),
     click.option("--filter", metavar="SUBJECT", hidden=True),
     click.option("--purge", is_flag=True, hidden=True),
     click.option("--persistasync", is_flag=True, hidden=True),
-    click.option("--max-outstanding-acks", metavar="N", help="Batches in flight, of pub fast."),
-    click.option("--csv", "csv_file", metavar="FILE", help="Write a row for each worker."),
-    click.option("--progress/--no-progress", default=True, help="The line while it runs."),
+    _load("--max-outstanding-acks", metavar="N", help="Batches in flight, of pub fast."),
+    _result("--csv", "csv_file", metavar="FILE", help="Write a row for each worker."),
+    _result("--progress/--no-progress", default=True, help="The line while it runs."),
 )
 """What `nats bench` has besides, by its words."""
 
 _FLAGS = (
-    click.option("--msgs", metavar="N", help="Messages in all, as 1M."),
-    click.option("--duration", metavar="TIME", help="Run for a time instead, as 5s."),
-    click.option("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
-    click.option("--size", metavar="BYTES", help="Payload size, as 128 or 64KB."),
-    click.option("--workers", metavar="N", help="Worker processes per role."),
-    click.option("--pubs", metavar="N", help="Workers of the roles that send."),
-    click.option("--subs", metavar="N", help="Workers of the roles that receive."),
-    click.option("--stream", metavar="NAME", help="Stream to work on."),
-    click.option("--storage", type=click.Choice(["file", "memory"]), help="Of a stream made."),
-    click.option("--acks", type=click.Choice(["explicit", "all", "none", "double"])),
-    click.option("--batch", metavar="N", help="Messages per pull, batch or block."),
-    click.option("--window", metavar="N", help="Messages in flight without acknowledgement."),
+    _load("--msgs", metavar="N", help="Messages in all, as 1M."),
+    _load("--duration", metavar="TIME", help="Run for a time instead, as 5s."),
+    _load("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
+    _load("--size", metavar="BYTES", help="Payload size, as 128 or 64KB."),
+    _load("--workers", metavar="N", help="Worker processes per role."),
+    _load("--pubs", metavar="N", help="Workers of the roles that send."),
+    _load("--subs", metavar="N", help="Workers of the roles that receive."),
+    _stored("--stream", metavar="NAME", help="Stream to work on."),
+    _stored("--storage", type=click.Choice(["file", "memory"]), help="Of a stream made."),
+    _load(
+        "--acks",
+        type=click.Choice(["explicit", "all", "none", "double"]),
+        help="How messages are acknowledged.",
+    ),
+    _load("--batch", metavar="N", help="Messages per pull, batch or block."),
+    _load("--window", metavar="N", help="Messages in flight without acknowledgement."),
     click.option("--client", metavar="NAME", multiple=True, hidden=True),
     click.option("--machines", metavar="N", hidden=True),
-    click.option(
+    _load(
         "--at",
         metavar="TIME",
         help="Start at this moment, as 14:30:00Z or 2026-01-31T14:30:00+01:00.",
     ),
-    click.option("--repeat", "repeat_count", type=click.IntRange(1, 100), default=1),
-    click.option("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
-    click.option("--json", "as_json", is_flag=True, help="One result object on stdout."),
-    click.option(
+    _load(
+        "--repeat",
+        "repeat_count",
+        type=click.IntRange(1, 100),
+        default=1,
+        help="Run so many times, and print each.",
+    ),
+    _result("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
+    _result("--json", "as_json", is_flag=True, help="One result object on stdout."),
+    _result(
         "--record",
         is_flag=False,
         flag_value="",
         metavar="[NAME]",
         help="Record the benchmark and its streams as a session.",
     ),
-    click.option("--save/--no-save", default=True, help="Keep the result in the run library."),
+    _result("--save/--no-save", default=True, help="Keep the result in the run library."),
 )
 
 

@@ -9,6 +9,7 @@ import click
 
 from natstui.cli.clients.options import seconds
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 
 if TYPE_CHECKING:
     from natstui.cli.clients.rows import Rates
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from natstui.model.clients.connection import Connections
 
 
-@click.command()
+@command()
 @click.option(
     "--closed", is_flag=True, help="Those that ended, as far as servers remember, and why."
 )
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
 def connections(
     settings: Settings, connection: Connection, closed: bool, for_text: str | None, as_json: bool
 ) -> None:
-    """List the connections of the account on every server, with what they send and get.
+    """List the connections of the account.
 
-    IN is what a client sent, OUT what it got. SLOW says that a client did not read fast enough:
-    publishers had to wait for it, or the server cut it off. No system account is needed.
+    Of every server, with what they send and receive. IN is what a client sent, OUT what it
+    received. SLOW says that a client did not read fast enough: publishers had to wait for it,
+    or the server cut it off. No system account is needed.
     """
     from natstui.cli.clients.rows import connection_lines, connections_json
+    from natstui.cli.connected import waited_for
     from natstui.cli.text_table import stdout_width
 
     for_s = None if for_text is None else seconds(for_text, "--for")
-    seen, rates = asyncio.run(_look(connection, for_s, closed=closed))
+    seen, rates = asyncio.run(waited_for(_look(connection, for_s, closed=closed)))
     if as_json:
         click.echo(connections_json(seen, rates))
         return

@@ -14,8 +14,10 @@ from natstui.cli.clients.askers import COST, asker_json, asker_lines
 from natstui.cli.clients.options import seconds
 from natstui.cli.clients.rows import connection_json, place_cells, place_columns
 from natstui.cli.complete import consumer_name, on_stream
-from natstui.cli.manage.assets import given_name
+from natstui.cli.connected import waited_for
+from natstui.cli.manage.names import given_name
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _ONLY_ASKING = "clients of a pull consumer are known only by their pulls: --for 30s reads them"
 
 
-@click.command()
+@command()
 @on_stream
 @consumer_name
 @click.option(
@@ -47,15 +49,15 @@ def clients(
     connection: Connection, stream: str, name: str, for_text: str | None, as_json: bool,
     **_words: Any,
 ) -> None:  # fmt: skip
-    """Name the clients that hold the consumer NAME on STREAM, with their connections.
+    """List the clients that use a consumer.
 
-    Of a push consumer: who subscribes to where it delivers. Of a pull consumer: who pulls while
-    --for reads, how often and how much; an idle client appears only when its pull expires.
-    DELIVERED is what was sent to it since it was found.
+    NAME is a consumer on STREAM. Of a push consumer: who subscribes to where it delivers. Of a
+    pull consumer: who pulls while --for reads, how often and how much; an idle client appears
+    only when its pull expires. DELIVERED is what was sent to it since it was found.
     """
     for_s = None if for_text is None else seconds(for_text, "--for")
     names = given_name(stream), given_name(name)
-    consumer, found = asyncio.run(_look(connection, names, for_s))
+    consumer, found = asyncio.run(waited_for(_look(connection, names, for_s)))
     if as_json:
         click.echo(_json(names, consumer, found))
         return

@@ -10,6 +10,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client
@@ -24,15 +25,16 @@ from natstui.model.clients.words import kick_question
 from natstui.model.records.system import KickConnection
 
 
-@click.command()
+@command()
 @click.argument("node", metavar="SERVER")
 @click.argument("number", type=click.IntRange(min=1))
 @change_flags
 @connection_options
 def kick(connection: Connection, node: str, number: int, **words: Any) -> None:
-    """Close the connection NUMBER of SERVER, its name or id; only the system account may.
+    """Close one client connection.
 
-    `natstui connections --json` tells both. A client that reconnects comes back by itself.
+    NUMBER is the connection on SERVER, which is a name or id. Only the system account may.
+    `natstui connections --json` prints both. A client that reconnects comes back by itself.
     """
     refuse_read_only(connection, words["read_only"])
     click.echo(clean_line(asyncio.run(_kick(connection, node, number, words))))

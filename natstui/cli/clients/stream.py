@@ -11,8 +11,10 @@ import click
 from natstui.cli.clients.askers import COST, asker_json, asker_lines
 from natstui.cli.clients.options import seconds
 from natstui.cli.complete import stream_name
-from natstui.cli.manage.assets import given_name
+from natstui.cli.connected import waited_for
+from natstui.cli.manage.names import given_name
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from natstui.model.clients.requests import Heard
 
 
-@click.command()
+@command()
 @stream_name
 @click.option(
     "--for", "for_text", metavar="TIME", default="10s", show_default=True,
@@ -42,13 +44,14 @@ def publishers(
     connection: Connection, name: str, for_text: str, most_msgs: int, as_json: bool,
     **_words: Any,
 ) -> None:  # fmt: skip
-    """Name the clients that publish to the stream NAME, with their connections.
+    """List the clients that publish to NAME.
 
-    Known are those that wait for the stream's answer, as publishers of JetStream do; plain
-    publishes are anonymous and only counted. Who publishes nothing meanwhile is not seen.
+    Prints their connections, too. Known are those that wait for the stream's reply, as
+    publishers of JetStream do; plain publishes are anonymous and only counted. Who publishes
+    nothing meanwhile is not seen.
     """
     stream, for_s = given_name(name), seconds(for_text, "--for")
-    subjects, heard = asyncio.run(_look(connection, stream, for_s, most_msgs))
+    subjects, heard = asyncio.run(waited_for(_look(connection, stream, for_s, most_msgs)))
     if as_json:
         click.echo(_json(stream, subjects, heard))
         return

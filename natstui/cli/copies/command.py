@@ -24,6 +24,7 @@ from natstui.cli.copies.text import Progress, print_account, print_counts
 from natstui.cli.core.options import written
 from natstui.cli.manage.writing import change_flags, run_with_writer
 from natstui.cli.options import connection_options
+from natstui.cli.sections import Group, command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
@@ -43,17 +44,17 @@ from natstui.paths import user_path
 _SIGINT = 2
 
 
-@click.command()
+@command()
 @click.argument("name", metavar="[STREAM]", required=False, shell_complete=streams)
 @copy_options
 @change_flags
 @connection_options
 def copy(connection: Connection, name: str | None, **words: Any) -> None:
-    """Copy messages of STREAM to a subject, a stream, another system or a file.
+    """Copy messages of STREAM.
 
-    Each is stored once, also when the connection breaks: the copy has an id (Nats-Msg-Id) that
-    the target knows again. At the end is counted what became of every one. Ctrl-C stops it in
-    order; --resume goes on there.
+    Copies them to a subject, a stream, another system or a file. Each is stored once, also
+    when the connection breaks: the copy has an id (Nats-Msg-Id) that the target recognises. At
+    the end every message is accounted for. Ctrl-C stops it in order; --resume continues there.
     """
     if (name is None) == (words["from_file"] is None):
         raise UsageError("give a stream or --from-file")
@@ -66,9 +67,9 @@ def copy(connection: Connection, name: str | None, **words: Any) -> None:
         task.run()
 
 
-@click.group()
+@click.group(cls=Group)
 def messages() -> None:
-    """Copy messages, and send again what a consumer gave up."""
+    """Copy messages, or send dropped ones again."""
 
 
 messages.add_command(copy)
@@ -103,7 +104,7 @@ class _Task:
             print_counts(await count_copy(source, writer.client, asked), asked,
                          as_json=self._words["as_json"])  # fmt: skip
 
-        run_with_writer(self._target, True, self._with_source(work))
+        run_with_writer(self._target, True, self._with_source(work), prints=True)
 
     def run(self) -> None:
         """Copy, and print what became of every message; raises what ended it."""
@@ -128,7 +129,9 @@ class _Task:
 
     def _copy(self) -> None:
         if self._words["to_file"]:
-            run_with_writer(self._source, True, lambda writer: self._write(writer.client))
+            run_with_writer(
+                self._source, True, lambda writer: self._write(writer.client), prints=True
+            )
             return
 
         async def work(writer: Writer, confirmed: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from natstui.cli.core.options import moment_of
-from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.names import given_name
 from natstui.cli.options import ConnectionFlags
 from natstui.config import Connection
 from natstui.errors import UsageError

@@ -11,7 +11,7 @@ from typing import Self
 import click
 
 from natstui.clean import clean_json, clean_line
-from natstui.cli.manage.writing import print_rows
+from natstui.cli.text_table import print_rows
 from natstui.jetstream.messages.copying.account import Account
 from natstui.jetstream.messages.copying.copy import MOST_SUBJECTS, Copy, Counts
 from natstui.units import bytes_text, counted

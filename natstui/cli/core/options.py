@@ -102,12 +102,14 @@ def written(
     confirm: str | None = words["confirm"]
     read_only: bool = words["read_only"]
     try:
-        return run_with_writer(connection, read_only, lambda writer: work(writer, confirm))
+        return run_with_writer(
+            connection, read_only, lambda writer: work(writer, confirm), prints=True
+        )
     except NotConfirmed as error:
         if confirm is not None:
             raise
         name, question, seen = error.name, clean_line(error.why), error.seen
         typed = confirmation(connection, name, question, yes=words["yes"], confirm=None)
     return run_with_writer(
-        connection, read_only, lambda writer: work(writer, typed), decided_on=seen
+        connection, read_only, lambda writer: work(writer, typed), decided_on=seen, prints=True
     )

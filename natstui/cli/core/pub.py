@@ -12,6 +12,7 @@ from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import Given, message_options, seconds_of, written
 from natstui.cli.manage.writing import change_flags
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.connection.writer import Writer
@@ -19,7 +20,7 @@ from natstui.jetstream.messages.publish import Batch, publish_batch, request_rep
 from natstui.units import bytes_text, counted
 
 
-@click.command()
+@command()
 @click.argument("subject")
 @message_options
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
@@ -40,9 +41,10 @@ def pub(
     stored: bool,
     **words: Any,
 ) -> None:
-    """Publish PAYLOAD to SUBJECT; without PAYLOAD it is read from a pipe.
+    """Publish PAYLOAD to SUBJECT.
 
-    The server has taken everything when the command ends; with -J a stream has stored it.
+    Without PAYLOAD it is read from a pipe. The server has received everything when the command
+    ends; with -J a stream has stored it.
     """
     if stored and reply:
         raise UsageError("--reply and --jetstream: the stream's acknowledgement is the reply")
@@ -100,7 +102,7 @@ def _sent_text(batch: Batch) -> str:
     return f"{what}, {bytes_text(batch.payload_bytes)}, sent to {batch.subject}"
 
 
-@click.command()
+@command()
 @click.argument("subject")
 @message_options
 @click.option("--timeout", metavar="TIME", default="5s", help="How long to wait: 500ms, 2s.")
@@ -120,7 +122,7 @@ def request(
     raw: bool,
     **words: Any,
 ) -> None:
-    """Send PAYLOAD to SUBJECT and print what is answered."""
+    """Send PAYLOAD to SUBJECT and print the reply."""
     timeout_s = seconds_of(timeout, "--timeout") or 0.0
     payloads = tuple(given.payloads(1))
     printer = Printer(form_of({**words, "raw": raw}))

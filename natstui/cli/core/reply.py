@@ -14,6 +14,7 @@ from natstui.cli.core.options import seconds_of, written
 from natstui.cli.core.payload import filled, given_headers
 from natstui.cli.manage.writing import change_flags
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import NatstuiError, UsageError
@@ -25,7 +26,7 @@ _ENDLESS = 2**62
 _MOST_IN_ENVIRONMENT_BYTES = 100_000
 
 
-@click.command()
+@command()
 @click.argument("subject")
 @click.argument("body", required=False)
 @click.option("--echo", is_flag=True, help="Send back what was asked, with its headers.")
@@ -43,10 +44,11 @@ def reply(
     connection: Connection, subject: str, body: str | None, command: str | None, queue: str,
     count: int | None, **words: Any,
 ) -> None:  # fmt: skip
-    """Answer requests on SUBJECT with BODY, until it is stopped.
+    """Reply to requests on SUBJECT with BODY.
 
-    In BODY, {{Count}}, {{Time}}, {{ID}} and the other places of `natstui pub` are filled in. A
-    command runs without a shell; NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY say what was asked.
+    Runs until it is stopped. In BODY, {{Count}}, {{Time}}, {{ID}} and the other places of
+    `natstui pub` are filled in. A command runs without a shell; NATS_REQUEST_SUBJECT and
+    NATS_REQUEST_BODY have the request.
     """
     if sum((body is not None, words["echo"], command is not None)) != 1:
         raise UsageError("give BODY, --echo or --command: one of them")

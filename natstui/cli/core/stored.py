@@ -15,7 +15,7 @@ from natstui.clean import clean_line
 from natstui.cli.complete import streams
 from natstui.cli.core.arrived import Printer
 from natstui.cli.core.options import moment_of
-from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.names import given_name
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import Interrupted, NotFound, Refused, UsageError

@@ -17,6 +17,7 @@ from natstui.cli.core.options import seconds_of
 from natstui.cli.core.stored import StoredListening, is_stored, stored_options
 from natstui.cli.manage.writing import confirmation
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import Refused, RequestTimedOut, UsageError
@@ -107,7 +108,7 @@ class Listening:
             click.echo(clean_line(text), err=True)
 
 
-@click.command()
+@command()
 @click.argument("subjects", metavar="SUBJECT...", nargs=-1)
 @click.option("--queue", metavar="GROUP", default="", help="Take a share of a queue group.")
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
@@ -133,11 +134,12 @@ def sub(
     confirm: str | None,
     **words: Any,
 ) -> None:
-    """Print what is published to SUBJECT, until it is stopped.
+    """Print what is published to SUBJECT.
 
-    Nobody gets less because of it, unless --queue takes a share from the others in a group.
-    With --since, --all or another place where to begin, the stream that stores SUBJECT is read
-    from there: without an acknowledgement, and without a gap when the connection was lost.
+    Runs until it is stopped. Nobody gets less because of it, unless --queue takes a share from
+    the others in a group. With --since, --all or another place where to begin, the stream that
+    stores SUBJECT is read from there: without an acknowledgement, and without a gap when the
+    connection was lost.
     """
     from_stream = is_stored(words)
     if not subjects and not words["stream"]:

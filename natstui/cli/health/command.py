@@ -12,6 +12,7 @@ import click
 from natstui.clean import clean_text
 from natstui.cli.complete import consumers, on_stream
 from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
+from natstui.cli.sections import command
 from natstui.errors import NatstuiError, UsageError
 from natstui.units import parse_duration_ns
 
@@ -53,7 +54,7 @@ _HOW_LONG = click.option(
 )  # fmt: skip
 
 
-@click.command()
+@command()
 @click.option("--json", "as_json", is_flag=True, is_eager=True, help="The same as --format json.")
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_catalogue,
@@ -80,10 +81,11 @@ _HOW_LONG = click.option(
 def health(
     flags: ConnectionFlags, as_json: bool, form: str, session: str | None, **words: Any
 ) -> None:
-    """Tell what is wrong: since when, on what evidence, and what to do about it.
+    """Report what is wrong, and what to do.
 
-    Exit code: 0 fine, 1 warning, 2 critical, 3 could not tell. Reads only. With --session: all
-    that was wrong while it was recorded, from when to when.
+    Prints since when, and on what evidence. Exit code: 0 fine, 1 warning, 2 critical, 3 could
+    not be read. Reads only. With --session: all that was wrong while it was recorded, from
+    when to when.
     """
     from natstui.cli.health.formats import FORMATS
     from natstui.cli.health.report import Chosen
@@ -98,7 +100,7 @@ def health(
     sys.exit(int(report.verdict))
 
 
-@click.command()
+@command()
 @on_stream
 @click.argument("consumer", shell_complete=consumers)
 @_HOW_LONG
@@ -118,9 +120,10 @@ def stuck(
     flags: ConnectionFlags, stream: str, consumer: str, for_text: str | None, tap_text: str | None,
     with_facts: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Explain one consumer: what it waits for, which message is next, and what to do.
+    """Explain what one consumer waits for.
 
-    Exit code: 0 nothing is wrong with it, 1 warning, 2 critical, 3 could not tell.
+    Prints which message is next, and what to do. Exit code: 0 nothing is wrong with it, 1
+    warning, 2 critical, 3 could not be read.
     """
     from natstui.cli.health.report import Chosen
     from natstui.cli.health.stuck import explained, explained_json, has_row

@@ -210,10 +210,3 @@ def _send(
         previewed_msgs,
     )
     return run_with_writer(connection, asked.read_only, lambda writer: apply(writer, change))
-
-
-def given_name(name: str) -> str:
-    """Return a name that can be part of a request; raises UsageError for one that cannot."""
-    if not name or any(letter in name for letter in ".*> \t\r\n/\\"):
-        raise UsageError(f"{name!r} is no name: no spaces, dots, * > / or \\")
-    return name

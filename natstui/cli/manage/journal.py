@@ -18,6 +18,7 @@ from natstui.cli.manage.writing import (
     run_with_writer,
 )
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.journal import Journal
@@ -36,11 +37,11 @@ from natstui.model.records.managing import JournalEntry, Preview, Undo
 from natstui.units import local_text
 
 
-@click.command()
+@command()
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.option("--commands", is_flag=True, help="As nats commands.")
 def journal(as_json: bool, commands: bool) -> None:
-    """Show every change made from here, oldest first."""
+    """List every change made from here. Prints the oldest first."""
     entries = Journal().entries()
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(entries)))
@@ -70,14 +71,15 @@ async def _entry_and_preview(writer: Writer, entry: str | None) -> tuple[Journal
     return found, await preview_undo(writer, found.entry)
 
 
-@click.command()
+@command()
 @click.argument("entry", required=False)
 @change_flags
 @connection_options
 def undo(connection: Connection, entry: str | None, **words: Any) -> None:
-    """Take back the last change on this server, or the ENTRY of the journal.
+    """Undo the last change on this server.
 
-    A last change that cannot be taken back, such as a purge, is reported and not skipped.
+    With ENTRY: that change of the journal. A last change that cannot be undone, such as a
+    purge, is reported and not skipped.
     """
     refuse_read_only(connection, words["read_only"])
     found, seen = run_with_writer(connection, True, lambda w: _entry_and_preview(w, entry))

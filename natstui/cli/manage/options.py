@@ -12,6 +12,7 @@ import click
 
 from natstui.asset_file import parse_asset, read_asset_file
 from natstui.cli.manage.switches import Switch
+from natstui.cli.sections import option_in
 from natstui.errors import UsageError
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, Field
@@ -22,10 +23,8 @@ from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said, Spel
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import JournalAction
 
+_of_nats = option_in("As in the NATS CLI")
 _NAMED_OTHERWISE = {"name", "durable_name", "sealed"}
-
-
-as_json = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
 
 
 def config_options(
@@ -100,14 +99,6 @@ def _argument(field: Field, given: object) -> object:
         raise UsageError(str(error)) from error
 
 
-_SUBJECT = Field("subject", "Subject", "subject", "", "")
-
-
-def given_subject(_context: click.Context, _option: click.Parameter, text: object) -> object:
-    """Return the subject that an option was given; raises UsageError for what is none."""
-    return _argument(_SUBJECT, text)
-
-
 def _word(field: Field) -> str:
     return "field_" + re.sub(r"\W", "_", field.path)
 
@@ -140,14 +131,14 @@ def _spelling_option(one: Spelling) -> Callable[[Callable[..., Any]], Callable[.
     names = [f"--{one.flag}", *([f"-{one.short}"] if one.short else []), _spelled(one.flag)]
     if one.metavar:
         words: dict[str, Any] = {"metavar": one.metavar, "multiple": True}
-        return click.option(*names, help=one.help, hidden=one.hidden, **words)
-    return click.option(*names, is_flag=True, help=one.help, hidden=one.hidden)
+        return _of_nats(*names, help=one.help, hidden=one.hidden, **words)
+    return _of_nats(*names, is_flag=True, help=one.help, hidden=one.hidden)
 
 
 def _beside_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     text = f"With --backoff linear; without it {BACKOFF_FLAGS[flag]}."
     metavar = "NUMBER" if flag.endswith("steps") else "DURATION"
-    return click.option(f"--{flag}", _spelled(flag), metavar=metavar, help=text, multiple=True)
+    return _of_nats(f"--{flag}", _spelled(flag), metavar=metavar, help=text, multiple=True)
 
 
 def _option(
@@ -157,14 +148,15 @@ def _option(
     elsewhere = {one.flag for one in _spellings(kind, adding)}
     if field.flag and f"--{field.flag}" not in names and field.flag not in elsewhere:
         names.append(f"--{field.flag}")
+    option = option_in(field.section)
     text = field.help.removesuffix(".") + "."
     if field.kind == "switch":
-        return click.option(
+        return option(
             *names, _word(field), type=Switch(), metavar="[yes|no]", help=text, multiple=True
         )
     metavar = "|".join(field.choices) if field.choices else _METAVARS.get(field.kind, "TEXT")
     again = " Give it again for more." if field.kind in _SEVERAL else ""
-    return click.option(*names, _word(field), metavar=metavar, help=text + again, multiple=True)
+    return option(*names, _word(field), metavar=metavar, help=text + again, multiple=True)
 
 
 _SEVERAL = {"subjects", "words", "durations", "metadata", "sources"}

@@ -12,10 +12,11 @@ from natstui.clean import clean_line
 from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import seconds_of, written
-from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.names import given_name
 from natstui.cli.manage.taking import more_of
 from natstui.cli.manage.writing import change_flags, refuse_read_only
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import Refused, UsageError
@@ -24,7 +25,7 @@ from natstui.jetstream.messages.receive import Receiver, read_consumer
 from natstui.units import counted, duration_text
 
 
-@click.command()
+@command()
 @on_stream
 @consumer_name
 @click.option(
@@ -41,10 +42,10 @@ def sub(
     connection: Connection, stream: str, name: str, ack: bool, count: int | None,
     duration: str | None, **words: Any,
 ) -> None:  # fmt: skip
-    """Print the messages of the consumer NAME on STREAM, until it is stopped.
+    """Print the messages of a consumer.
 
-    Other clients of the consumer do not get them meanwhile: with --ack never, without it they
-    come again after the ack wait, and each time counts as a delivery.
+    Runs until it is stopped. Other clients of the consumer do not receive them meanwhile: with
+    --ack never, without it again after the ack wait, and each time counts as a delivery.
     """
     refuse_read_only(connection, words["read_only"])
     most_s, printer = seconds_of(duration, "--duration"), Printer(form_of(words))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from natstui.cli.complete import stream_name
-from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.names import given_name
 from natstui.cli.manage.options import argument_options
 from natstui.cli.manage.writing import (
     change_flags,
@@ -19,6 +19,7 @@ from natstui.cli.manage.writing import (
     run_with_writer,
 )
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.writer import Config
@@ -29,13 +30,13 @@ from natstui.model.records.managing import PreviewChange
 _MOST_REPLICAS = 5
 
 
-@click.command()
+@command()
 @stream_name
 @click.argument("replicas", type=click.IntRange(1, _MOST_REPLICAS))
 @change_flags
 @connection_options
 def scale(connection: Connection, name: str, replicas: int, **words: Any) -> None:
-    """Keep the stream NAME on so many servers, and wait until all of them have all of it."""
+    """Change the replicas of the stream NAME. Waits until all of them have all of it."""
 
     def with_replicas(config: Config) -> Config:
         return {**config, "num_replicas": replicas}
@@ -43,7 +44,7 @@ def scale(connection: Connection, name: str, replicas: int, **words: Any) -> Non
     _place(connection, name, with_replicas, lambda now: len(now) == replicas, words)
 
 
-@click.command()
+@command()
 @stream_name
 @click.option("--cluster", metavar="NAME", help="To servers of this cluster.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="To servers with this tag.")
@@ -52,9 +53,10 @@ def scale(connection: Connection, name: str, replicas: int, **words: Any) -> Non
 def move(
     connection: Connection, name: str, cluster: str | None, tags: tuple[str, ...], **words: Any
 ) -> None:
-    """Move the stream NAME to other servers, and wait until they have all of it.
+    """Move the stream NAME to other servers.
 
-    It is served meanwhile. Give --tag again for servers that have all of several tags.
+    Waits until they have all of it. It is served meanwhile. Give --tag again for servers that
+    have all of several tags.
     """
     if cluster is None and not tags:
         raise UsageError("say where to: --cluster NAME, or --tag TAG")
@@ -83,13 +85,13 @@ def _place(
     print_changed(replace(changed, text=f"{changed.text}; {now}"), words["as_json"])
 
 
-@click.command("peer-remove")
+@command("peer-remove")
 @stream_name
 @argument_options("remove_peer_stream")
 @change_flags
 @connection_options
 def peer_remove(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
-    """Give up the copy of the stream NAME on one server, and have another one make a new one."""
+    """Replace the copy of NAME on one server. Another server makes a new copy."""
     if "peer" not in asked:
         raise UsageError("say which copy is given up: --peer SERVER")
     change = PreviewChange(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from natstui.cli.sections import Command
 from natstui.model.assets.text import SWITCHED
 
 
@@ -15,7 +16,7 @@ class Switch(click.ParamType[str]):
     name = "switch"
 
 
-class WithSwitches(click.Command):
+class WithSwitches(Command):
     """A command whose switches may stand without a value.
 
     What follows one belongs to it when it is one of the words of a switch, and never otherwise.

@@ -9,9 +9,10 @@ import click
 from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import seconds_of, written
-from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.names import given_name
 from natstui.cli.manage.writing import change_flags
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.writer import Writer
@@ -19,7 +20,7 @@ from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext
 
 
-@click.command("next")
+@command("next")
 @on_stream
 @consumer_name
 @click.option("--ack/--no-ack", default=None, help="Whether they are done with; has to be said.")
@@ -37,10 +38,10 @@ def take_next(
     wait: str,
     **words: Any,
 ) -> None:
-    """Take the next message of the pull consumer NAME on STREAM, and print it.
+    """Receive the next message of a consumer.
 
-    Nobody else gets it meanwhile: with --ack never, with --no-ack it comes again after the ack
-    wait.
+    NAME is a pull consumer on STREAM. Nobody else receives the message meanwhile: with --ack
+    never, with --no-ack again after the ack wait.
     """
     if ack is None:
         raise UsageError(

@@ -1,36 +1,40 @@
-"""`natstui stream view|subjects`: what a stream holds, read without a consumer."""
+"""`natstui stream view|get|subjects`: what a stream has, read without a consumer."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
 
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_name
+from natstui.cli.connected import run_connected
 from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import moment_of
-from natstui.cli.manage.assets import given_name
-from natstui.cli.manage.options import as_json as json_flag
-from natstui.cli.manage.writing import print_rows, run_with_writer
+from natstui.cli.manage.names import given_name, given_subject
+from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
+from natstui.cli.text_table import print_rows
 from natstui.config import Connection
-from natstui.errors import UsageError
+from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.messages.browse import browse, count_subjects
+from natstui.jetstream.messages.browse import browse, count_subjects, read_message
+from natstui.jetstream.messages.decode import from_api
 from natstui.model.assets.subjects import is_subject
-from natstui.model.records.messages import BrowseMessages
+from natstui.model.records.messages import BrowseMessages, ReadMessage, StoredMessage
 from natstui.units import counted
 
 _WHOLE_BYTES = 2**31
 """A payload is never longer."""
 
 
-@click.command()
+@command()
 @stream_name
 @click.argument("size", type=click.IntRange(min=1), default=10)
 @click.option("--id", "from_seq", type=click.IntRange(min=1), help="From this sequence on.")
@@ -52,7 +56,7 @@ def view(
     before: int | None,
     **words: Any,
 ) -> None:
-    """Print SIZE messages of the stream NAME, the newest; no consumer is made for it."""
+    """Print the newest messages of a stream. SIZE of them; no consumer is created."""
     if sum(one is not None for one in (from_seq, since, before)) > 1:
         raise UsageError("give one of --id, --since and --before")
     subject, moment = _subject(words["subject"]), moment_of(since, "--since")
@@ -68,7 +72,7 @@ def view(
     )
     printer = Printer(form_of(words))
     try:
-        left = run_with_writer(connection, True, lambda w: _print(w.client, asked, size, printer))
+        left = run_connected(connection, lambda c: _print(c, asked, size, printer), prints=True)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -99,7 +103,52 @@ async def _print(client: Client, asked: BrowseMessages, size: int, printer: Prin
         asked = replace(asked, newer=True, from_seq=page.newer_seq, from_time=None)
 
 
-@click.command()
+@command()
+@stream_name
+@click.argument("seq", type=click.IntRange(min=1), required=False)
+@click.option(
+    "--last-for",
+    metavar="SUBJECT",
+    callback=given_subject,
+    help="The newest message of this subject.",
+)
+@json_flag
+@connection_options
+def get(
+    connection: Connection,
+    name: str,
+    seq: int | None,
+    last_for: str | None,
+    as_json: bool,
+    **_words: Any,
+) -> None:
+    """Print the payload of a stored message.
+
+    Prints it unchanged; --json adds all that is known of it.
+    """
+    given_name(name)
+    if (seq is None) == (last_for is None):
+        raise UsageError("give a sequence, or --last-for SUBJECT")
+
+    async def work(client: Client) -> StoredMessage:
+        if seq is not None:
+            return await read_message(client, ReadMessage(0, name, seq))
+        body = {"last_by_subj": last_for}
+        return from_api(await client.request(f"STREAM.MSG.GET.{name}", body), None)
+
+    try:
+        message = run_connected(connection, work)
+    except NotFound as error:
+        if error.err_code != 10037:
+            raise
+        raise NotFound(f"stream {name} has no such message") from error
+    if as_json:
+        click.echo(json.dumps(asdict(message)))
+        return
+    sys.stdout.buffer.write(base64.b64decode(message.payload_base64))
+
+
+@command()
 @stream_name
 @click.argument("wanted", metavar="[SUBJECT]", default=">")
 @click.option("--sort", type=click.Choice(("messages", "name")), default="messages")
@@ -108,9 +157,9 @@ async def _print(client: Client, asked: BrowseMessages, size: int, printer: Prin
 def subjects(
     connection: Connection, name: str, wanted: str, sort: str, as_json: bool, **_words: Any
 ) -> None:
-    """Count the messages of each subject in the stream NAME."""
+    """Count the messages of each subject. NAME is the stream."""
     stream, subject = given_name(name), _subject(wanted) or ">"
-    found = run_with_writer(connection, True, lambda w: count_subjects(w.client, stream, subject))
+    found = run_connected(connection, lambda client: count_subjects(client, stream, subject))
     rows = sorted(found.items(), key=lambda row: (-row[1], row[0]) if sort == "messages" else row)
     if as_json:
         click.echo(json.dumps(dict(rows)))

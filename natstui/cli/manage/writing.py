@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import sys
@@ -12,10 +11,9 @@ from typing import Any, TypeVar
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.text_table import Column, stdout_width, table
+from natstui.cli.connected import run_connected
 from natstui.config import Connection
 from natstui.errors import Refused
-from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import READ_ONLY, Config, Writer
 from natstui.jetstream.managing.apply import apply, preview_change
@@ -48,22 +46,19 @@ def run_with_writer(
     work: Callable[[Writer], Awaitable[T]],
     *,
     decided_on: tuple[int, ...] | None = None,
+    prints: bool = False,
 ) -> T:
     """Connect, do the work, close; `read_only` adds to what the connection says.
 
-    `decided_on` is which one the user confirmed: another one is left alone.
+    `decided_on` is which one the user confirmed: another one is left alone. `prints`: the
+    work itself writes to the terminal.
     """
-
-    async def run() -> T:
-        client = await connect(
-            dataclasses.replace(connection, read_only=connection.read_only or read_only)
-        )
-        try:
-            return await work(Writer(client, Journal(), decided_on=decided_on))
-        finally:
-            await client.close()
-
-    return asyncio.run(run())
+    guarded = dataclasses.replace(connection, read_only=connection.read_only or read_only)
+    return run_connected(
+        guarded,
+        lambda client: work(Writer(client, Journal(), decided_on=decided_on)),
+        prints=prints,
+    )
 
 
 def confirmation(
@@ -156,20 +151,3 @@ def print_differences(found: Sequence[Difference], as_json: bool) -> None:
         refused = f"   refused: {item.refused}" if item.refused else ""
         line = f"{item.label}: {item.before or 'unset'} → {item.after or 'unset'}{refused}"
         click.echo(clean_line(line))
-
-
-def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]], words_count: int) -> None:
-    """Print a plain table: so many columns of words at the left, then numbers."""
-    columns = [
-        Column(head, numeric=place >= words_count, shrinks=0 < place < words_count)
-        for place, head in enumerate(heads)
-    ]
-    for line in table(columns, rows, stdout_width()):
-        click.echo(line)
-
-
-def print_fields(values: Mapping[str, str]) -> None:
-    """Print label and value, one per line."""
-    width = max(map(len, values), default=0)
-    for label, text in values.items():
-        click.echo(f"{label.ljust(width)}  {clean_line(text)}")

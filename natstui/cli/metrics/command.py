@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
+from natstui.cli.sections import command
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _ASK_AGAIN_S = 10.0
 
 
-@click.command()
+@command()
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:9777", show_default=True,
     help="Where scrapes are answered; port 0 takes a free one.",
@@ -24,9 +25,10 @@ _ASK_AGAIN_S = 10.0
 @click.option("--json", "-j", "as_json", is_flag=True, help="Say as JSON where they are.")
 @one_account_flags
 def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: bool) -> None:
-    """Serve streams, consumers and account as OpenMetrics, until it is stopped.
+    """Serve metrics for Prometheus.
 
-    Names and labels are those of prometheus-nats-exporter's jetstream_ metrics, of one account.
+    Serves streams, consumers and account as OpenMetrics, until it is stopped. Names and labels
+    are those of prometheus-nats-exporter's jetstream_ metrics, of one account.
     """
     import asyncio
 

@@ -17,6 +17,7 @@ from natstui.cli.manage.writing import (
     run_with_writer,
 )
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.writer import Writer
@@ -29,7 +30,7 @@ _ROUNDS = 3
 _KINDS = ("stream", "consumer")
 
 
-@click.command()
+@command()
 @click.option("--dry-run", is_flag=True, help="Print the plan; exit 1 when there is one.")
 @click.option(
     "--only", type=click.Choice(["streams", "consumers"]), help="Move leaders of these alone."
@@ -42,11 +43,11 @@ _KINDS = ("stream", "consumer")
 def balance(
     connection: Connection, dry_run: bool, only: str | None, pause: str, **words: Any
 ) -> None:
-    """Let every server lead as many streams and consumers as the others.
+    """Spread leaders evenly over the servers.
 
     The plan comes first: which leaders move where, and why. A move is a step-down to a replica
-    that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between two
-    moves, and what was done is told and in the journal.
+    that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between
+    two moves, and what was done is printed and in the journal.
     """
     pause_s, kinds = seconds(pause, "--pause"), [only[:-1]] if only else list(_KINDS)
     as_json = words["as_json"]
@@ -70,7 +71,7 @@ def balance(
     async def work(writer: Writer) -> tuple[list[Plan], bool]:
         return await _balance(writer, kinds, pause_s, done, quiet=as_json)
 
-    after, stopped = run_with_writer(connection, words["read_only"], work)
+    after, stopped = run_with_writer(connection, words["read_only"], work, prints=True)
     if as_json:
         click.echo(_json(plans, done, after))
     else:

@@ -9,6 +9,7 @@ import click
 
 from natstui.cli.clients.options import seconds
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.errors import RequestFailed
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from natstui.model.servers.server import ServerRates, Servers
 
 
-@click.command()
+@command()
 @click.option(
     "--for", "for_text", metavar="TIME",
     help="Look twice, so long apart, and tell the rates between.",
@@ -29,17 +30,18 @@ if TYPE_CHECKING:
 def servers(
     settings: Settings, connection: Connection, for_text: str | None, as_json: bool
 ) -> None:
-    """List the servers, the leaders of each, the meta group and accounts.
+    """List servers, leaders and the meta group.
 
-    The system account of [system] tells everything, or the monitoring ports. Without them, a plain
-    user sees the names, versions and the own account's connections and traffic, and which
-    subject or address would tell more.
+    Lists the accounts, too. The system account of [system] tells everything, or the monitoring
+    ports. Without them, a plain user sees the names, versions and the own account's
+    connections and traffic, and which subject or address would tell more.
     """
+    from natstui.cli.connected import waited_for
     from natstui.cli.servers.rows import server_lines, servers_json
     from natstui.cli.text_table import stdout_width
 
     for_s = None if for_text is None else seconds(for_text, "--for")
-    seen, rates = asyncio.run(_look(connection, for_s))
+    seen, rates = asyncio.run(waited_for(_look(connection, for_s)))
     if not seen.rows:
         raise RequestFailed("; ".join(f"{it.what}: {it.reason}" for it in seen.missing))
     if as_json:

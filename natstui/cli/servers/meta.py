@@ -11,6 +11,7 @@ from natstui.clean import clean_line
 from natstui.cli.manage.options import argument_options
 from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
 from natstui.cli.options import connection_options
+from natstui.cli.sections import Group
 from natstui.config import Connection
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
@@ -26,9 +27,9 @@ from natstui.model.records.system import RemoveServer
 from natstui.model.servers.words import removal_question
 
 
-@click.group()
+@click.group(cls=Group)
 def meta() -> None:
-    """Change who leads the meta group, and who belongs to it."""
+    """Manage the meta group of the cluster. Who leads it, and who belongs to it."""
 
 
 @meta.command("step-down")
@@ -36,9 +37,10 @@ def meta() -> None:
 @change_flags
 @connection_options
 def step_down(connection: Connection, asked: dict[str, Any], **words: Any) -> None:
-    """Let another server lead the meta group; only the system account may.
+    """Elect another leader of the meta group.
 
-    Meanwhile streams and consumers cannot be made or changed; messages flow on.
+    Only the system account may. Meanwhile streams and consumers cannot be created or changed;
+    messages flow on.
     """
     refuse_read_only(connection, words["read_only"])
     text = asyncio.run(_step_down(connection, asked.get("preferred"), words))
@@ -70,10 +72,11 @@ async def _step_down(connection: Connection, preferred: str | None, words: dict[
 @change_flags
 @connection_options
 def peer_remove(connection: Connection, node: str, **words: Any) -> None:
-    """Take SERVER, which is gone for good, out of the meta group; only the system account may.
+    """Remove a lost server from the meta group.
 
-    What had a copy there gets another one elsewhere, as far as there are servers. One that
-    answers is not removed. SERVER may come back only with an empty store.
+    SERVER is one that will not come back. Only the system account may. What had a copy there
+    gets another one elsewhere, as far as there are servers. A server that replies is not
+    removed. SERVER may come back only with an empty store.
     """
     refuse_read_only(connection, words["read_only"])
     click.echo(clean_line(asyncio.run(_peer_remove(connection, node, words))))

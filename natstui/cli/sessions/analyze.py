@@ -22,6 +22,7 @@ from natstui.analysis.report.sections import (
 )
 from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import recordings
+from natstui.cli.sections import command
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
@@ -150,7 +151,7 @@ def _is_place(word: str) -> bool:
     return Path(word).exists() or any(mark in word for mark in "/*?[")
 
 
-@click.command()
+@command()
 @click.argument(
     "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=recordings
 )
@@ -215,12 +216,14 @@ def analyze(
     notebook_file: Path | None,
     **options: Any,
 ) -> None:
-    """Analyse recorded sessions: folders, globs, URLs, or names of the library.
+    """Analyse recordings with Spark.
 
-    Answers where consumers lagged, what was stuck and why, what was redelivered, which load the
-    server carried, and what is slower than in the earliest session, or in those of --baseline:
-    the whole, a stream, a consumer. Ends with exit code 6 when something of a session could not
-    be read; all the rest was analysed.
+    SESSION is a folder, a glob, a URL, or a name of the library.
+
+    Answers where consumers lagged, what was stuck and why, what was redelivered, which load
+    the server carried, and what is slower than in the earliest session, or in those of
+    --baseline: everything, a stream, a consumer. Ends with exit code 6 when something of a
+    session could not be read; all the rest was analysed.
     """
     # Checked before minutes of work, not after them.
     _check_files(page_file, notebook_file)

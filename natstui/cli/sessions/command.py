@@ -11,6 +11,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import session_name
 from natstui.cli.json_line import print_json
+from natstui.cli.sections import Group
 from natstui.cli.sessions.options import library_options, progress
 from natstui.cli.sessions.told import print_session, session_object
 from natstui.errors import Refused
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from natstui.session.share.verify import Verdict
 
 
-@click.group()
+@click.group(cls=Group)
 def sessions() -> None:
-    """List, check, name, note, pack and delete recordings."""
+    """List, check, share and delete recordings."""
 
 
 def _moment(at_us: int) -> str:
@@ -92,7 +93,10 @@ def list_sessions(sessions: Path, *, as_json: bool) -> None:
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(sessions: Path, session: str, *, as_json: bool) -> None:
-    """Show what is in a recording: a folder, an id, a name, the beginning of an id, or `last`."""
+    """Show what is in a recording.
+
+    SESSION is a folder, an id, a name, the beginning of an id, or `last`.
+    """
     from natstui.session.library import find, records_count, summary
     from natstui.session.read.recording import Recording
 
@@ -144,7 +148,7 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print the renamed session as JSON.")
 def rename(sessions: Path, session: str, name: str, *, as_json: bool) -> None:
-    """Give a recording another name; prints its new folder."""
+    """Rename a recording. Prints its new folder."""
     from natstui.session.library import find
     from natstui.session.library import rename as renamed
 
@@ -164,7 +168,7 @@ def _print_folder(folder: Path, *, as_json: bool) -> None:
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print the session with its notes as JSON.")
 def note(sessions: Path, session: str, text: str, *, as_json: bool) -> None:
-    """Add a note about a whole recording."""
+    """Add a note to a recording."""
     from natstui.session.library import annotate, find
 
     folder = find(sessions, session)
@@ -178,7 +182,7 @@ def note(sessions: Path, session: str, text: str, *, as_json: bool) -> None:
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(sessions: Path, session: str, *, as_json: bool) -> None:
-    """Read everything in a recording; exit code 6 when it is damaged or was cut off."""
+    """Read and check a recording completely. Exit code 6 when it is damaged or was cut off."""
     from natstui.errors import DamagedSession, SessionError
     from natstui.session.library import find
     from natstui.session.share.verify import verify as verdict_of
@@ -216,7 +220,7 @@ def _print_verdict(verdict: Verdict) -> None:
 @click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the file and its size as JSON.")
 def pack(sessions: Path, session: str, file: Path | None, *, redact: bool, as_json: bool) -> None:
-    """Make one file of a recording, to send to somebody; prints its path."""
+    """Pack a recording into one file. Prints its path; send it to somebody."""
     from natstui.session.library import find
     from natstui.session.share.pack import pack as packed
 
@@ -237,7 +241,7 @@ def pack(sessions: Path, session: str, file: Path | None, *, redact: bool, as_js
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print the unpacked session as JSON.")
 def unpack(sessions: Path, file: Path, *, as_json: bool) -> None:
-    """Check a packed recording and add it to the library; prints its folder."""
+    """Add a packed recording to the library. Checks it first; prints its folder."""
     from natstui.session.share.pack import unpack as unpacked
 
     _print_folder(unpacked(file, sessions), as_json=as_json)
@@ -245,7 +249,7 @@ def unpack(sessions: Path, file: Path, *, as_json: bool) -> None:
 
 @sessions.command("format")
 def format_() -> None:
-    """Print the format of a recording: every field with its unit."""
+    """Print the format of a recording. Explains every field, with its unit."""
     from natstui.session.share.format import format_text
 
     click.echo(format_text(), nl=False)

@@ -10,6 +10,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import session_name
 from natstui.cli.json_line import print_json
+from natstui.cli.sections import command
 from natstui.cli.sessions.options import library_options, progress
 from natstui.errors import DamagedSession
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from natstui.session.share.export import Format
 
 
-@click.command()
+@command()
 @session_name
 @library_options
 @click.option(
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export(sessions: Path, session: str, target: Path, kind: Format, *, as_json: bool) -> None:
-    """Write a recording as flat tables, one file each; `columns.csv` explains every column.
+    """Write a recording as flat tables.
 
-    Prints the rows of each table. In CSV, unknown is empty and an empty text is two quotes; text
-    is escaped as in JSON (\\n, \\u001b, \\\\); a ' stands before text that begins with = + - @ '.
+    Each is a file; `columns.csv` explains every column. Prints the rows of each table. In CSV,
+    unknown is empty and an empty text is two quotes; text is escaped as in JSON (\\n, \\u001b,
+    \\\\); a ' stands before text that begins with = + - @ '.
     """
     from natstui.session.library import find
     from natstui.session.share.export import export as exported

@@ -12,6 +12,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, watching_flags
+from natstui.cli.sections import command
 from natstui.cli.sessions.told import print_recorded
 from natstui.errors import UsageError
 from natstui.files import open_log
@@ -40,7 +41,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
         raise click.BadParameter(str(error), ctx) from error
 
 
-@click.command()
+@command()
 @watching_flags
 @click.option("--name", default="", help="Name of the recording, for people.")
 @click.option(
@@ -78,13 +79,13 @@ def record(
     as_json: bool,
     **limits: Any,
 ) -> None:
-    """Record everything until Ctrl-C, SIGTERM or the end of --duration.
+    """Record everything that can be watched.
 
-    Prints the folder of the recording on stdout as soon as it records; with --json what was
-    recorded, at the end. Problems with the server or the disk do not end it; they are logged to
-    stderr or to --log-file. --context A,B,C records several systems (or --profile A,B,C), and
-    --account A,B,C other accounts of one system, each into a recording of its own; every line
-    names its system.
+    Runs until Ctrl-C, SIGTERM or the end of --duration. Prints the folder of the recording on
+    stdout as soon as it records; with --json what was recorded, at the end. Problems with the
+    server or the disk do not end it; they are logged to stderr or to --log-file. --context
+    A,B,C records several systems (or --profile A,B,C), and --account A,B,C other accounts of
+    one system, each into a recording of its own; every line names its system.
     """
     if metrics is not None and flags.are_several:
         raise UsageError("--metrics serves one system: leave it out to record several")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from natstui.cli.complete import session_name
+from natstui.cli.sections import command
 from natstui.cli.sessions.options import library_options
 from natstui.errors import DamagedSession, UsageError
 from natstui.units import parse_moment
@@ -27,13 +28,13 @@ def _at_us(text: str | None) -> int | None:
     return round(moment.timestamp() * 1e6)
 
 
-@click.command()
+@command()
 @session_name
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin, as 2026-11-20T14:30:00.")
 @click.option("--paused", is_flag=True, help="Do not play at once.")
 def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
-    """Replay a recording in the same screens: a folder, an id, a name, or `last`."""
+    """Replay a recording in the same screens. SESSION is a folder, an id, a name, or `last`."""
     from natstui.cli.open_viewer import open_viewer, replay_engine
     from natstui.session.library import find
 
@@ -44,13 +45,16 @@ def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -
     open_viewer([*words, "--paused"] if paused else words)
 
 
-@click.command(hidden=True)
+@command(hidden=True)
 @session_name
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin.")
 @click.option("--paused", is_flag=True, help="Do not play at once.")
 def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
-    """Replay a recording for a viewer: records on stdout, commands on stdin."""
+    """Replay a recording for a viewer.
+
+    Records are written to stdout, commands are read from stdin.
+    """
     from natstui.config.load import load
     from natstui.engine.replay import ReplayProcess
     from natstui.session.library import find

@@ -12,6 +12,7 @@ from natstui.cli.core.options import written
 from natstui.cli.core.payload import given_payload
 from natstui.cli.manage.writing import change_flags, done_when_confirmed, print_changed
 from natstui.cli.options import connection_options
+from natstui.cli.sections import Group, command
 from natstui.cli.stores.options import (
     bucket_options,
     given_bucket,
@@ -29,22 +30,22 @@ from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
 from natstui.model.records.managing import PreviewChange
 
 
-@click.command()
+@command()
 @click.argument("bucket")
 @functools.partial(bucket_options, of_keys=True)
 @change_flags
 @connection_options
 def add(connection: Connection, bucket: str, options: BucketOptions, **words: Any) -> None:
-    """Make the bucket BUCKET."""
+    """Create the bucket BUCKET."""
     make_bucket(connection, bucket_config(given_bucket(bucket), options), words)
 
 
-@click.command()
+@command()
 @in_bucket
 @change_flags
 @connection_options
 def rm(connection: Connection, bucket: str, **words: Any) -> None:
-    """Delete the bucket BUCKET with all that is in it."""
+    """Delete the bucket BUCKET and its contents."""
     change = PreviewChange(0, "delete_stream", f"{KV}{given_bucket(bucket)}")
     print_changed(done_when_confirmed(connection, change, words), words["as_json"])
 
@@ -56,7 +57,7 @@ def _value_options(command: Any) -> Any:
     return click.argument("value", required=False)(command)
 
 
-@click.command()
+@command()
 @in_bucket
 @key_name
 @_value_options
@@ -75,13 +76,13 @@ def put(
     if_revision: int | None,
     **words: Any,
 ) -> None:
-    """Give KEY in BUCKET the value VALUE; without VALUE it is read from a pipe."""
+    """Set KEY in BUCKET to VALUE. Without VALUE it is read from a pipe."""
     content = given_payload(value, file)
     asked = KeyChange("put_key", given_bucket(bucket), given_key(key), content, if_revision)
     _do(connection, asked, words)
 
 
-@click.command()
+@command()
 @in_bucket
 @click.argument("key")
 @_value_options
@@ -97,23 +98,23 @@ def create(
     ttl: str | None,
     **words: Any,
 ) -> None:
-    """Give KEY in BUCKET the value VALUE, only if it has none."""
+    """Create KEY in BUCKET if it has no value."""
     content = given_payload(value, file)
     asked = KeyChange("put_key", given_bucket(bucket), given_key(key), content, 0, ttl)
     _do(connection, asked, words)
 
 
-@click.command("del")
+@command("del")
 @in_bucket
 @key_name
 @change_flags
 @connection_options
 def delete(connection: Connection, bucket: str, key: str, **words: Any) -> None:
-    """Delete KEY in BUCKET; the revisions before stay, as many as the bucket keeps."""
+    """Delete KEY in BUCKET. Earlier revisions stay, as many as the bucket keeps."""
     _do(connection, KeyChange("delete_key", given_bucket(bucket), given_key(key)), words)
 
 
-@click.command()
+@command()
 @in_bucket
 @key_name
 @change_flags
@@ -130,7 +131,7 @@ def _do(connection: Connection, asked: KeyChange, words: dict[str, Any]) -> None
     print_changed(written(connection, words, work), words["as_json"])
 
 
-@click.group()
+@click.group(cls=Group)
 def kv() -> None:
     """Read and change key-value buckets."""
 

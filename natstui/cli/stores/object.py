@@ -15,19 +15,19 @@ import click
 from natstui.clean import clean_json, clean_line
 from natstui.cli.backups.options import Progress, stoppable
 from natstui.cli.complete import stores as store_names
+from natstui.cli.connected import run_connected
 from natstui.cli.core.options import written
-from natstui.cli.manage.options import as_json as json_flag
-from natstui.cli.manage.shaping import seal_stream
+from natstui.cli.manage.stream_changes import seal_stream
 from natstui.cli.manage.writing import (
     change_flags,
     done_when_confirmed,
     print_changed,
-    print_fields,
-    print_rows,
-    run_with_writer,
 )
+from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
+from natstui.cli.sections import Group, command
 from natstui.cli.stores.options import bucket_options, given_bucket, make_bucket
+from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import UsageError
@@ -59,26 +59,26 @@ from natstui.units import bytes_text, count_text, counted, local_text
 _in_store = click.argument("bucket", shell_complete=store_names)
 
 
-@click.command()
+@command()
 @click.argument("bucket")
 @functools.partial(bucket_options, of_keys=False)
 @change_flags
 @connection_options
 def add(connection: Connection, bucket: str, options: BucketOptions, **words: Any) -> None:
-    """Make the object store BUCKET."""
+    """Create the object store BUCKET."""
     make_bucket(connection, store_config(given_bucket(bucket), options), words)
 
 
-@click.command()
+@command()
 @click.argument("bucket", required=False, shell_complete=store_names)
 @json_flag
 @connection_options
 def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any) -> None:
-    """List the object stores, or the files in BUCKET."""
+    """List the object stores, or files in BUCKET."""
     if bucket is not None:
         _print_objects(connection, given_bucket(bucket), as_json=as_json)
         return
-    rows = run_with_writer(connection, True, lambda writer: stores(writer.client))
+    rows = run_connected(connection, stores)
     if as_json:
         click.echo(clean_json(json.dumps(rows)))
         return
@@ -99,7 +99,7 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
 
 
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
-    found = run_with_writer(connection, True, lambda writer: list_objects(writer.client, bucket))
+    found = run_connected(connection, lambda client: list_objects(client, bucket))
     if as_json:
         rows = [dataclasses.asdict(one) for one in found]
         click.echo(clean_json(json.dumps(rows)))
@@ -119,7 +119,7 @@ def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> Non
     )
 
 
-@click.command()
+@command()
 @_in_store
 @click.argument("name", required=False)
 @json_flag
@@ -127,11 +127,11 @@ def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> Non
 def info(
     connection: Connection, bucket: str, name: str | None, as_json: bool, **_words: Any
 ) -> None:
-    """Show what is known of the file NAME in BUCKET; without NAME, of BUCKET."""
+    """Show a file, or the object store BUCKET. NAME is the file; without it, BUCKET is shown."""
     bucket = given_bucket(bucket)
     if name is None:
         verb = f"STREAM.INFO.{OBJECTS}{bucket}"
-        reply = run_with_writer(connection, True, lambda w: w.client.request(verb))
+        reply = run_connected(connection, lambda client: client.request(verb))
         if as_json:
             click.echo(clean_json(reply.decode()))
             return
@@ -140,7 +140,7 @@ def info(
         sealed = "yes" if config.get("sealed") else "no"
         print_fields({"Bucket": bucket, "Size": bytes_text(state["bytes"]), "Sealed": sealed})
         return
-    one = run_with_writer(connection, True, lambda w: read_object(w.client, bucket, name))
+    one = run_connected(connection, lambda client: read_object(client, bucket, name))
     if as_json:
         click.echo(clean_json(json.dumps(dataclasses.asdict(one))))
         return
@@ -151,7 +151,7 @@ def info(
     print_fields({label: text for label, text in fields.items() if text})
 
 
-@click.command()
+@command()
 @_in_store
 @click.argument("file", metavar="[FILE]", default="-")
 @click.option("--name", metavar="NAME", help="What it is called there; without it, as here.")
@@ -166,9 +166,10 @@ def put(
     description: str,
     **words: Any,
 ) -> None:
-    """Store FILE in BUCKET; without FILE, or as -, it is read from a pipe.
+    """Store FILE in BUCKET.
 
-    It is there when all of it is; one of that name is removed then.
+    Without FILE, or as -, it is read from a pipe. It is there when all of it is; a file of
+    that name is deleted then.
     """
     if file == "-" and name is None:
         raise UsageError("what is read from a pipe needs a --name")
@@ -200,7 +201,7 @@ def _source(file: str) -> BinaryIO:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
 
 
-@click.command()
+@command()
 @_in_store
 @click.argument("name")
 @click.option("--output", "-O", metavar="FILE", help="Where to; - is stdout.")
@@ -218,10 +219,10 @@ def get(
     as_json: bool,
     **_words: Any,
 ) -> None:
-    """Write the file NAME of BUCKET here, under its own name or --output.
+    """Download the file NAME of BUCKET.
 
-    The file appears when it is complete and its digest was checked; --no-verify writes what is
-    there, and says what is wrong with it.
+    Writes it under its own name or --output. The file appears when it is complete and its
+    digest was checked; --no-verify writes what is there, and says what is wrong with it.
     """
     bucket, target = given_bucket(bucket), _target(name, output)
     if target is not None and target.exists() and not force:
@@ -289,13 +290,13 @@ def _telling(shown: Progress, wanted: StoredObject) -> Callable[[int], None]:
     return functools.partial(shown.tell, wanted.name, whole_bytes=wanted.size_bytes)
 
 
-@click.command()
+@command()
 @_in_store
 @click.argument("name", required=False)
 @change_flags
 @connection_options
 def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> None:
-    """Delete the file NAME of BUCKET; without NAME, BUCKET with all that is in it."""
+    """Delete the file NAME of BUCKET. Without NAME: BUCKET and all its files."""
     bucket = given_bucket(bucket)
     if name is None:
         change = PreviewChange(0, "delete_stream", f"{OBJECTS}{bucket}")
@@ -308,16 +309,17 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
     print_changed(written(connection, words, work), words["as_json"])
 
 
-@click.command()
+@command()
 @_in_store
 @click.argument("name")
 @click.argument("target", metavar="[STORE/]FILE")
 @change_flags
 @connection_options
 def link(connection: Connection, bucket: str, name: str, target: str, **words: Any) -> None:
-    """Let NAME of BUCKET stand for a file of it, or of another store.
+    """Link NAME to a file of this or another store.
 
-    A STORE is named with a slash behind it; FILE may have slashes too, then name the STORE.
+    NAME is in BUCKET. A STORE is named with a slash behind it; FILE may have slashes too, then
+    name the STORE.
     """
     store, slash, file = target.partition("/")
     where = ObjectLink(given_bucket(store), file) if slash else ObjectLink(bucket, target)
@@ -329,16 +331,16 @@ def link(connection: Connection, bucket: str, name: str, target: str, **words: A
     print_changed(written(connection, words, work), words["as_json"])
 
 
-@click.command()
+@command()
 @_in_store
 @change_flags
 @connection_options
 def seal(connection: Connection, bucket: str, **words: Any) -> None:
-    """Let nothing be stored in, or removed from, BUCKET any more, for ever."""
+    """Make BUCKET read-only for ever. Nothing can be stored in it or deleted from it any more."""
     seal_stream(connection, f"{OBJECTS}{given_bucket(bucket)}", words)
 
 
-@click.group("object")
+@click.group("object", cls=Group)
 def object_store() -> None:
     """Store and fetch files in object stores."""
 

@@ -14,10 +14,11 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.complete import buckets as bucket_names
+from natstui.cli.connected import run_connected
 from natstui.cli.core.options import seconds_of
-from natstui.cli.manage.options import as_json as json_flag
-from natstui.cli.manage.writing import print_rows, run_with_writer
+from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.cli.stores.entries import (
     HEADS,
     entry_line,
@@ -32,6 +33,7 @@ from natstui.cli.stores.options import (
     in_bucket,
     key_name,
 )
+from natstui.cli.text_table import print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import Interrupted, NotFound
@@ -47,7 +49,7 @@ from natstui.model.assets.buckets import KV
 from natstui.units import bytes_text, count_text, counted, duration_text
 
 
-@click.command()
+@command()
 @click.argument("bucket", required=False, shell_complete=bucket_names)
 @json_flag
 @connection_options
@@ -56,7 +58,7 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     if bucket is not None:
         _print_keys(connection, given_bucket(bucket), ">", as_json=as_json)
         return
-    rows = run_with_writer(connection, True, lambda writer: buckets(writer.client))
+    rows = run_connected(connection, buckets)
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -79,21 +81,21 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     )
 
 
-@click.command()
+@command()
 @in_bucket
 @click.argument("wanted", metavar="[KEY]", default=">")
 @json_flag
 @connection_options
 def keys(connection: Connection, bucket: str, wanted: str, as_json: bool, **_words: Any) -> None:
-    """List the keys of BUCKET that have a value; KEY may have wildcards."""
+    """List the keys of BUCKET that have a value. KEY may have wildcards."""
     _print_keys(connection, given_bucket(bucket), given_filter(wanted), as_json=as_json)
 
 
 def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bool) -> None:
-    found = run_with_writer(
-        connection, True,
-        lambda w: read_entries(w.client, bucket, wanted, "last_per_subject", values=False),
-    )  # fmt: skip
+    found = run_connected(
+        connection,
+        lambda client: read_entries(client, bucket, wanted, "last_per_subject", values=False),
+    )
     names = sorted(one.key for one in found if one.operation == "PUT")
     if as_json:
         click.echo(json.dumps(names))
@@ -102,7 +104,7 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
         click.echo("\n".join(map(clean_line, names)))
 
 
-@click.command()
+@command()
 @in_bucket
 @key_name
 @click.option("--revision", type=click.IntRange(min=1), help="This one, and not the newest.")
@@ -117,9 +119,12 @@ def get(
     as_json: bool,
     **_words: Any,
 ) -> None:
-    """Print the value of KEY in BUCKET as it is; --json adds all that is known of it."""
+    """Print the value of KEY in BUCKET.
+
+    Prints it as it is; --json adds all that is known of it.
+    """
     bucket, key = given_bucket(bucket), given_key(key)
-    entry = run_with_writer(connection, True, lambda w: read_key(w.client, bucket, key, revision))
+    entry = run_connected(connection, lambda client: read_key(client, bucket, key, revision))
     if entry.operation != "PUT" and revision is None:
         raise NotFound(f"{bucket} has no key {key}: it was deleted at revision {entry.revision}")
     if as_json:
@@ -128,17 +133,15 @@ def get(
     sys.stdout.buffer.write(entry.value)
 
 
-@click.command()
+@command()
 @in_bucket
 @key_name
 @json_flag
 @connection_options
 def history(connection: Connection, bucket: str, key: str, as_json: bool, **_words: Any) -> None:
-    """List the revisions of KEY in BUCKET, the oldest first; it may have wildcards."""
+    """List the revisions of KEY in BUCKET. Prints the oldest first. KEY may have wildcards."""
     bucket, wanted = given_bucket(bucket), given_filter(key)
-    found = run_with_writer(
-        connection, True, lambda w: read_entries(w.client, bucket, wanted, "all")
-    )
+    found = run_connected(connection, lambda client: read_entries(client, bucket, wanted, "all"))
     if not found:
         raise NotFound(f"{bucket} has no key {key}")
     if as_json:
@@ -177,7 +180,7 @@ class _Watching:
         self.printed_count += 1
 
 
-@click.command("watch")
+@command("watch")
 @in_bucket
 @click.argument("wanted", metavar="[KEY]", default=">")
 @click.option("--history", is_flag=True, help="Begin with every revision that is kept.")
@@ -195,13 +198,16 @@ def watch_keys(
     as_json: bool,
     **words: Any,
 ) -> None:
-    """Print the values of BUCKET as they are and as they change, until it is stopped."""
+    """Print the values of BUCKET as they change.
+
+    Prints the present ones first. Runs until it is stopped.
+    """
     watching = _Watching(
         given_bucket(bucket), given_filter(wanted), count, seconds_of(wait, "--wait"), as_json
     )
     policy = "new" if words["updates_only"] else "all" if words["history"] else "last_per_subject"
     try:
-        run_with_writer(connection, True, lambda w: watching.run(w.client, policy))
+        run_connected(connection, lambda client: watching.run(client, policy), prints=True)
     except Interrupted:
         pass
     except BrokenPipeError:

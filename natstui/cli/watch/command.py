@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from natstui.cli.options import ConnectionFlags, interval_seconds, watching_flags
+from natstui.cli.sections import command
 from natstui.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
         context.exit()
 
 
-@click.command()
+@command()
 @click.option("--once", is_flag=True, help="Print one complete set, then exit.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
@@ -56,13 +57,13 @@ def watch(
     interval: str | None,
     metrics: str | None,
 ) -> None:
-    """Print streams, consumers, account and server as they change.
+    """Print streams and consumers as they change.
 
-    With --json, each poll prints an object per stream and consumer that it saw. With --once, the
-    exit code tells whether everything could be read. With --json, --context A,B,C watches
-    several systems (or --profile A,B,C), and --account A,B,C other accounts of one system, each in
-    a process of its own; every line names its system, and one that hangs or dies disturbs no
-    other.
+    Prints account and server, too. With --json, each poll prints an object per stream and
+    consumer that it saw. With --once, the exit code tells whether everything could be read.
+    With --json, --context A,B,C watches several systems (or --profile A,B,C), and --account
+    A,B,C other accounts of one system, each in a process of its own; every line names its
+    system, and one that hangs or dies disturbs no other.
     """
     if once and metrics is not None:
         raise UsageError("--metrics serves for as long as one watches: leave --once out")

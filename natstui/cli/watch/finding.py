@@ -12,9 +12,10 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import on_stream
 from natstui.cli.health.look import look_at
-from natstui.cli.manage.assets import given_name
-from natstui.cli.manage.options import as_json as json_flag
+from natstui.cli.manage.names import given_name
+from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
+from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
 from natstui.cli.watch.conditions import Condition, parse_condition
 from natstui.cli.watch.consumers import (
@@ -78,7 +79,7 @@ def _before(text: str | None, at_us: Callable[[Any], int | None]) -> list[Wanted
     return [lambda row: (found := at_us(row)) is None or limit.holds({"at_us": found})]
 
 
-@click.command("find")
+@command("find")
 @_where
 @click.option("--subject", metavar="SUBJECT", help="Those that store some of this.")
 @click.option("--empty", is_flag=True, help="Without a message.")
@@ -106,16 +107,16 @@ def find_streams(connection: Connection, **words: Any) -> None:
     _print(found, [row.name for row in found], stream_table, words)
 
 
-@click.command("report")
+@command("report")
 @json_flag
 @connection_options
 def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None:
-    """Print what every stream holds and what flows, once."""
+    """Print once what every stream holds. Prints what flows, too."""
     rows = sorted(stream_rows(_seen(connection)), key=lambda row: -row.stored_bytes)
     _print(rows, [], stream_table, {"as_json": as_json, "names": False})
 
 
-@click.command("find")
+@command("find")
 @click.argument("stream", required=False)
 @_where
 @click.option("--pull", is_flag=True, help="Those that clients ask for messages.")
@@ -129,7 +130,7 @@ def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None
 @json_flag
 @connection_options
 def find_consumers(connection: Connection, stream: str | None, **words: Any) -> None:
-    """Find the consumers, of STREAM or of all, that meet every condition."""
+    """Find consumers that meet every condition. Searches STREAM, or all streams."""
     name = None if stream is None else given_name(stream)
     wanted: list[Wanted] = [_all_hold(_conditions(ConsumerRow, words))]
     wanted += [lambda row: row.pull is True] if words["pull"] else []
@@ -142,12 +143,12 @@ def find_consumers(connection: Connection, stream: str | None, **words: Any) -> 
     _print(found, [f"{row.stream} {row.name}" for row in found], consumer_table, words)
 
 
-@click.command("report")
+@command("report")
 @on_stream
 @json_flag
 @connection_options
 def report_consumers(connection: Connection, stream: str, as_json: bool, **_words: Any) -> None:
-    """Print how far every consumer of STREAM is, once."""
+    """Print once how far every consumer is. STREAM is the stream of the consumers."""
     name = given_name(stream)
     state = _seen(connection)
     if name not in state.streams.columns.name:

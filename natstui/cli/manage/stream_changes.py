@@ -1,0 +1,184 @@
+"""`natstui stream add|copy|edit|purge|rm|rmm|seal|step-down`: what changes a stream."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from typing import Any
+
+import click
+
+from natstui.cli.complete import stream_name
+from natstui.cli.manage.assets import Asked, add_asset, edit_asset
+from natstui.cli.manage.names import given_name
+from natstui.cli.manage.options import (
+    argument_options,
+    config_options,
+    file_options,
+    read_files,
+)
+from natstui.cli.manage.switches import WithSwitches
+from natstui.cli.manage.writing import (
+    change_flags,
+    done_when_confirmed,
+    print_changed,
+    run_with_writer,
+)
+from natstui.cli.options import connection_options, connection_options_beside_config
+from natstui.cli.sections import command
+from natstui.config import Connection
+from natstui.config.template_files import templates
+from natstui.errors import UsageError
+from natstui.jetstream.managing.configure import read_config
+from natstui.model.assets.fields import Config, without_server_metadata
+from natstui.model.assets.stream_fields import NEW_STREAM
+from natstui.model.assets.templates import started
+from natstui.model.records.managing import PreviewChange
+
+
+@command(
+    cls=WithSwitches,
+    examples=(
+        "natstui stream add ORDERS --subjects 'orders.>' --max-age 7d",
+        "natstui stream add JOBS --subjects 'jobs.*' --retention workqueue --replicas 3",
+        "natstui stream add ORDERS --file orders.yaml --dry-run",
+    ),
+)
+@click.argument("name", required=False)
+@functools.partial(file_options, adding=True)
+@click.option("--template", metavar="NAME", help="A template to begin with; `?` lists them.")
+@click.option("--clone", metavar="STREAM", help="Another stream to begin with.")
+@change_flags
+@config_options("stream", adding=True)
+@connection_options_beside_config
+def add(
+    connection: Connection,
+    name: str | None,
+    template: str | None,
+    clone: str | None,
+    **words: Any,
+) -> None:
+    """Create the stream NAME. Without NAME, the one that the file names."""
+    words.pop("settings")
+    if template == "?":
+        _template(template)
+    filed = read_files("stream", words["file"], words["whole"])
+    name = name or str(filed.get("name") or "")
+    if not name:
+        raise UsageError("give the stream a NAME, or a file that has one")
+    start = {} if words["file"] or words["whole"] else dict(NEW_STREAM)
+    if template is not None:
+        start = _template(template)
+    if clone is not None:
+        start = run_with_writer(connection, True, lambda w: read_config(w, "stream", clone))
+    asked = Asked(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
+    add_asset(connection, asked, without_server_metadata(start))
+
+
+def _template(name: str) -> Config:
+    known = templates()
+    if name == "?":
+        for one in known:
+            click.echo(f"{one.name}: {one.help}")
+        sys.exit(0)
+    found = next((one for one in known if one.name == name), None)
+    if found is None:
+        names = ", ".join(one.name for one in known)
+        raise UsageError(f"there is no template {name!r}: there are {names}")
+    return started(found)
+
+
+@command(cls=WithSwitches)
+@stream_name
+@click.argument("new")
+@functools.partial(file_options, adding=True)
+@change_flags
+@config_options("stream", adding=True)
+@connection_options_beside_config
+def copy(connection: Connection, name: str, new: str, **words: Any) -> None:
+    """Create NEW with the configuration of NAME. No message is copied."""
+    words.pop("settings")
+    source = given_name(name)
+    start = run_with_writer(connection, True, lambda w: read_config(w, "stream", source))
+    filed = read_files("stream", words["file"], words["whole"])
+    asked = Asked(kind="stream", stream=given_name(new), consumer=None, filed=filed, **words)
+    add_asset(connection, asked, without_server_metadata(start))
+
+
+@command(cls=WithSwitches)
+@stream_name
+@functools.partial(file_options, adding=False)
+@change_flags
+@config_options("stream", adding=False)
+@connection_options_beside_config
+def edit(connection: Connection, name: str, **words: Any) -> None:
+    """Change the stream NAME. An empty value removes an option, --no-X switches X off."""
+    words.pop("settings")
+    filed = read_files("stream", words["file"], words["whole"])
+    asked = Asked(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
+    edit_asset(connection, asked)
+
+
+@command()
+@stream_name
+@argument_options("purge_stream")
+@change_flags
+@connection_options
+def purge(connection: Connection, name: str, asked: dict[str, object], **words: Any) -> None:
+    """Remove messages of the stream NAME."""
+    change = PreviewChange(0, "purge_stream", given_name(name), None, json.dumps(asked))
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@command()
+@stream_name
+@change_flags
+@connection_options
+def rm(connection: Connection, name: str, **words: Any) -> None:
+    """Delete the stream NAME. Deletes its messages and consumers, too."""
+    change = PreviewChange(0, "delete_stream", given_name(name))
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@command()
+@stream_name
+@click.argument("seq", type=click.IntRange(min=1))
+@change_flags
+@connection_options
+def rmm(connection: Connection, name: str, seq: int, **words: Any) -> None:
+    """Delete the message SEQ of the stream NAME."""
+    body = json.dumps({"seq": seq})
+    change = PreviewChange(0, "delete_message", given_name(name), None, body)
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@command("step-down")
+@stream_name
+@argument_options("step_down_stream")
+@change_flags
+@connection_options
+def step_down(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
+    """Elect another leader of the stream NAME."""
+    change = PreviewChange(0, "step_down_stream", given_name(name), None, json.dumps(asked))
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@command()
+@stream_name
+@change_flags
+@connection_options
+def seal(connection: Connection, name: str, **words: Any) -> None:
+    """Make the stream NAME read-only for ever.
+
+    Nothing can be stored in it or deleted from it any more.
+    """
+    seal_stream(connection, given_name(name), words)
+
+
+def seal_stream(connection: Connection, stream: str, words: dict[str, Any]) -> None:
+    """Seal a stream when that is confirmed, and print it."""
+    config = run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))
+    body = json.dumps({**config, "sealed": True})
+    change = PreviewChange(0, "edit_stream", stream, None, body)
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])

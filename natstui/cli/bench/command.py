@@ -96,7 +96,7 @@ def _reader(name: str, pattern: Pattern, text: str) -> None:
 
 _publisher("sync", "Publish and wait for each acknowledgement.")
 _publisher("async", "Publish with many messages in flight.")
-_publisher("atomic", "Publish in batches that are stored whole or not at all.")
+_publisher("atomic", "Publish in atomic batches. A batch is stored completely or not at all.")
 _publisher("atomic", "The same as atomic.", name="batch")
 _publisher("fast", "Publish in one flow-controlled batch.")
 _reader("consume", "js-consume", "Consume a stream by pulling continuously.")

@@ -35,7 +35,7 @@ def _bucket(name: str, pattern: Pattern, text: str) -> None:
         run_benchmark(plan, connection, options)
 
 
-_bucket("put", "kv-put", "Put values; every message has a key of its own unless --randomize.")
+_bucket("put", "kv-put", "Put values. Every message has a key of its own unless --randomize.")
 _bucket("get", "kv-get", "Get values that `kv put` left in a bucket.")
 
 

@@ -123,32 +123,8 @@ COMMANDS: dict[str, str] = {
 } | _HIDDEN
 
 
-_CONNECTION_FLAGS = frozenset(
-    ("--server", "-s", "--context", "--profile", "--config", "--settings", "--js-domain",
-     "--js-api-prefix", "--account")
-)  # fmt: skip
-"""Where to connect: these may stand before a command as well, and each has a value."""
-
-
-def _with_flags_behind(words: list[str]) -> list[str]:
-    """Return a command line whose flags of the connection stand behind its command."""
-    at = 0
-    while at < len(words) and words[at].partition("=")[0] in _CONNECTION_FLAGS:
-        at += 1 if "=" in words[at] else 2
-    if at >= len(words) or words[at].startswith("-"):
-        # No command follows, or a flag that only the viewer has.
-        return words
-    flags, rest = words[:at], words[at:]
-    end = rest.index("--") if "--" in rest else len(rest)
-    return [*rest[:end], *flags, *rest[end:]]
-
-
 class Root(LazyGroup):
     """All commands, listed by topic without importing any."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; flags of the connection may stand before the command."""
-        return super().parse_args(ctx, _with_flags_behind(args))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by topic."""

@@ -1,4 +1,4 @@
-"""Commands whose help lists options in sections, those of the connection last, and examples."""
+"""What every command has: options in sections, those of the connection wherever they stand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,34 @@ import click
 
 CONNECTION = "Connection"
 """The section of the options that say where to connect."""
+
+
+_CONNECTION_FLAGS = {
+    "--server": "--server", "-s": "--server", "--context": "--context", "--profile": "--profile",
+    "--config": "--settings", "--settings": "--settings", "--js-domain": "--js-domain",
+    "--js-api-prefix": "--js-api-prefix", "--account": "--account",
+}  # fmt: skip
+"""Flags of the connection, each with a value, and what a command calls them."""
+
+
+def _with_flags_behind(words: list[str]) -> list[str]:
+    """Return a command line whose flags of the connection stand behind its command."""
+    flags, at = list[str](), 0
+    while at < len(words):
+        name, sign, value = words[at].partition("=")
+        if name.startswith("-s") and name[2:] and not name.startswith("--"):
+            name, sign, value = "-s", "=", words[at][2:]
+        if name not in _CONNECTION_FLAGS:
+            break
+        value = value if sign else "".join(words[at + 1 : at + 2])
+        flags += [_CONNECTION_FLAGS[name], value]
+        at += 1 if sign else 2
+    if at >= len(words) or words[at].startswith("-"):
+        # No command follows, or a flag that only the viewer has.
+        return words
+    rest = words[at:]
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *flags, *rest[end:]]
 
 
 class SectionOption(click.Option):
@@ -56,6 +84,16 @@ class Command(click.Command):
         self.examples = examples
         """Complete command lines."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; the error for a flag of the connection says why there is none."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in _CONNECTION_FLAGS:
+                raise
+            text = f"{error.option_name}: this command connects to no server, leave it out"
+            raise click.UsageError(text, ctx) from None
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section, then the examples."""
         _write_options(self, ctx, formatter)
@@ -72,6 +110,10 @@ class Group(click.Group):
         super().__init__(*args, **options)
         self.examples = examples
         """Complete command lines."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; flags of the connection may stand before the command."""
+        return super().parse_args(ctx, _with_flags_behind(args))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section, the commands, then the examples."""

@@ -99,5 +99,7 @@ def test_where_to_connect_may_stand_before_the_command_and_behind_it() -> None:
     for words, done in told.items():
         assert str(done.exception) == "the configuration /no/such.toml does not exist", words
     # A command that connects to nothing does not take them silently.
-    done = CliRunner().invoke(root, ["--profile", "none", "sessions", "ls"])
-    assert done.exit_code == 2 and "No such option" in done.stderr
+    for words in (["--profile", "none", "sessions", "ls"], ["sessions", "ls", "--server", "x"]):
+        done = CliRunner().invoke(root, words)
+        assert done.exit_code == 2
+        assert "this command connects to no server, leave it out" in done.stderr

@@ -153,3 +153,40 @@ def test_long_helps_end_with_three_examples_that_the_command_understands(topic: 
         assert example.startswith(f"natstui {topic} ")
         assert len(example) <= 78
         parse(shlex.split(example))
+
+
+def parsed(words: Sequence[str]) -> click.Context:
+    """Return the context of a command after its line was read as far as it can be."""
+    command: click.Command = root
+    context = root.make_context("natstui", list(words), resilient_parsing=True)
+    while isinstance(command, click.Group):
+        rest = [*context._protected_args, *context.args]
+        name, found, rest = command.resolve_command(context, rest)
+        assert found is not None, words
+        command = found
+        context = found.make_context(name, rest, parent=context, resilient_parsing=True)
+    return context
+
+
+FLAGS = {
+    "server": "nats://n1:4222", "context": "east", "profile": "staging", "config": "mine.toml",
+    "js_domain": "hub", "js_api_prefix": "$JS.hub.API",
+}  # fmt: skip
+
+
+def test_flags_of_the_connection_stand_before_and_after_every_command() -> None:
+    checked = 0
+    before = [word for name, value in FLAGS.items() for word in (name.replace("_", "-"), value)]
+    before[::2] = [f"--{flag}" for flag in before[::2]]
+    # Of commands that make a stream or consumer, --config is that of the NATS CLI.
+    behind = ["--settings" if word == "--config" else word for word in before]
+    expected = {**FLAGS, "server": (FLAGS["server"],)}
+    for below in commands_below(click.Context(root, info_name="natstui")):
+        command, path = below.command, below.command_path.split()[1:]
+        if isinstance(command, click.Group) or FLAGS.keys() - {it.name for it in command.params}:
+            continue
+        for words in ([*before, *path], [path[0], *before, *path[1:]], [*path, *behind]):
+            found = parsed(words).params
+            assert {name: found[name] for name in FLAGS} == expected, words
+            checked += 1
+    assert checked > 240

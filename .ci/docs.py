@@ -1,16 +1,20 @@
 """Write the pages of `docs/` that are generated: `python .ci/docs.py`, after a change of either.
 
-`findings.md` is made from the catalogue, `command-line.md` from the commands themselves.
+`findings.md` is made from the catalogue, `command-line.md` and `man/` from the commands.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
+from click_man.man import ManPage
 
+from natstui import __version__
 from natstui.cli.root import root
+from natstui.cli.sections import Command, Group
 from natstui.model.findings.catalogue.document import catalogue_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -21,7 +25,8 @@ OF_CONNECTION = (
 BEGIN = """\
 # Command line
 
-Generated from the commands. `natstui help COMMAND` prints the same. Commands that connect also
+Generated from the commands. `natstui help COMMAND` prints the same, and so does `man natstui-stream-add` once natstui
+is installed. Commands that connect also
 have these options:
 
 """
@@ -29,7 +34,10 @@ have these options:
 
 def pages() -> dict[str, str]:
     """Return each generated page by its file name."""
-    return {"findings.md": catalogue_text(), "command-line.md": command_line_text()}
+    written = {"findings.md": catalogue_text(), "command-line.md": command_line_text()}
+    context = click.Context(root, info_name="natstui")
+    manuals = {f"man/{_page_name(it)}.1": _manual(it) for it in _contexts(context)}
+    return written | manuals
 
 
 def command_line_text() -> str:
@@ -40,6 +48,60 @@ def command_line_text() -> str:
     return BEGIN + "".join(_options(connection, context)) + commands
 
 
+def _contexts(context: click.Context) -> Iterator[click.Context]:
+    """Yield the context of a command, then of those below it that are not hidden."""
+    yield context
+    for below in _below(context):
+        yield from _contexts(below)
+
+
+def _below(context: click.Context) -> list[click.Context]:
+    """Return the commands of a group that are not hidden; none of a command."""
+    group = context.command
+    if not isinstance(group, click.Group):
+        return []
+    found = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    return [
+        click.Context(command, parent=context, info_name=name)
+        for name, command in found
+        if command is not None and not command.hidden
+    ]
+
+
+def _manual(context: click.Context) -> str:
+    """Return the manual page of a command, for `man natstui-stream-add`."""
+    command, page = context.command, ManPage(context.command_path)
+    page.date = page.version = f"natstui {__version__}"
+    page.short_help = _roff(command.get_short_help_str(limit=1000).rstrip("."))
+    page.synopsis = " ".join(command.collect_usage_pieces(context))
+    page.description = _roff(inspect.cleandoc(command.help or ""))
+    records = [it.get_help_record(context) for it in command.params if _is_shown(it)]
+    page.options = [(_roff(it[0]), _roff(it[1])) for it in records if it is not None]
+    page.commands = [
+        (str(it.info_name), _roff(it.command.get_short_help_str(limit=1000)))
+        for it in _below(context)
+    ]
+    examples = command.examples if isinstance(command, Command | Group) else ()
+    lines = [f".SH EXAMPLES\n.nf\n{_roff(chr(10).join(examples))}\n.fi\n"] if examples else []
+    text = str(page).replace(f"{context.command_path}-", f"{_page_name(context)}-")
+    return "".join([text, *lines])
+
+
+def _page_name(context: click.Context) -> str:
+    return context.command_path.replace(" ", "-")
+
+
+def _is_shown(parameter: click.Parameter) -> bool:
+    """Tell whether a parameter is an option that the help lists."""
+    return isinstance(parameter, click.Option) and not parameter.hidden
+
+
+def _roff(text: str) -> str:
+    """Return text in which roff finds no commands."""
+    lines = text.replace("\\", "\\e").splitlines()
+    return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in lines)
+
+
 def _described(context: click.Context) -> Iterator[str]:
     """Yield the section of a command, then those below it."""
     command = context.command
@@ -48,17 +110,12 @@ def _described(context: click.Context) -> Iterator[str]:
         yield f"{_plain(paragraph)}\n\n"
     pieces = " ".join(command.collect_usage_pieces(context))
     yield f"```\n{context.command_path} {pieces}\n```\n\n"
-    own = [
-        one
-        for one in command.params
-        if isinstance(one, click.Option) and one.name not in OF_CONNECTION and not one.hidden
-    ]
+    if isinstance(command, Command | Group) and command.examples:
+        yield "```\n" + "".join(f"{example}\n" for example in command.examples) + "```\n\n"
+    own = [it for it in command.params if _is_shown(it) and it.name not in OF_CONNECTION]
     yield from _options(own, context)
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            if below is not None and not below.hidden:
-                yield from _described(click.Context(below, parent=context, info_name=name))
+    for below in _below(context):
+        yield from _described(below)
 
 
 def _options(options: Iterable[click.Parameter], context: click.Context) -> Iterator[str]:
@@ -76,5 +133,8 @@ def _plain(text: str) -> str:
 
 
 if __name__ == "__main__":
+    for manual in (DOCS / "man").glob("*.1"):
+        manual.unlink()
     for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -46,17 +46,28 @@ def built(folder: Path) -> Path:
 def check_content(wheel: Path) -> None:
     """Compare what is in the wheel with what is in the tree, and no more than that."""
     with zipfile.ZipFile(wheel) as archive:
-        held = {
-            name for name in archive.namelist() if not name.partition("/")[0].endswith("-info")
-        }
+        names = archive.namelist()
+        held = {name for name in names if not name.partition("/")[0].endswith("-info")}
     tree = {
         path.relative_to(TREE).as_posix()
         for path in (TREE / "natstui").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    manuals = f"{wheel.name.rsplit('-', 3)[0]}.data/data/share/man/man1"
+    tree |= {f"{manuals}/{path.name}" for path in (TREE / "docs" / "man").iterdir()}
     if tree != held:
         sys.exit(f"lacks {sorted(tree - held)}, and has besides {sorted(held - tree)}")
     print(f"{wheel.name} has all {len(held)} files, {wheel.stat().st_size / 1e6:.1f} MB")
+
+
+def check_manuals(programs: Path) -> None:
+    """See that the manual pages are where `man` looks for those of these programs."""
+    folder = programs.parent / "share" / "man" / "man1"
+    for path in (TREE / "docs" / "man").iterdir():
+        installed = folder / path.name
+        if not installed.is_file() or installed.read_bytes() != path.read_bytes():
+            sys.exit(f"{installed} is not the manual page of the tree")
+    print(f"{len(list(folder.glob('natstui*.1')))} manual pages are installed")
 
 
 def check_needs(natstui: Path) -> None:
@@ -113,6 +124,7 @@ def main(folder: Path) -> None:
     natstui = programs / "natstui"
     pip(programs, "install", str(wheel))
     os.chdir(folder)  # nothing of the tree is found from here
+    check_manuals(programs)
     check_needs(natstui)
     pip(programs, "install", f"{wheel}[demo]")
     with demo(natstui) as url:

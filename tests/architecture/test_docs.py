@@ -78,6 +78,9 @@ def test_generated_pages_are_as_their_source() -> None:
     for name, text in made.items():
         page = (ROOT / "docs" / name).read_text(encoding="utf-8")
         assert page == text, f"run python .ci/docs.py: docs/{name} is not as its source"
+    manuals = {f"man/{path.name}" for path in (ROOT / "docs" / "man").iterdir()}
+    assert manuals == {name for name in made if name.startswith("man/")}
+    assert "man/natstui-stream-add.1" in manuals
 
 
 @pytest.mark.slow

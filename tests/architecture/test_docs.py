@@ -34,7 +34,7 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
         for block in re.findall(
             r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S
         ):
-            for line in block.splitlines():
+            for line in block.replace("$ natstui ", "natstui ").splitlines():
                 if line.startswith("natstui ") and page.name != "command-line.md":
                     yield f"{page.name}: {line}", shlex.split(line, comments=True)[1:]
 

@@ -25,9 +25,8 @@ OF_CONNECTION = (
 BEGIN = """\
 # Command line
 
-Generated from the commands. `natstui help COMMAND` prints the same, and so does `man natstui-stream-add` once natstui
-is installed. Commands that connect also
-have these options:
+Generated from the commands. `natstui help COMMAND` prints the same, and so does `man
+natstui-stream-add` once natstui is installed. Commands that connect also have these options:
 
 """
 

@@ -10,8 +10,9 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
+from itertools import count
 
 from natstui.clean import clean_line
 from natstui.errors import UsageError
@@ -20,6 +21,9 @@ from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, read, without_server_metadata
 from natstui.model.assets.text import parsed
 from natstui.paths import user_path
+
+_MOST_VALUES = 100_000
+"""In a configuration."""
 
 
 def read_asset_file(name: str, kind: AssetKind | None = None) -> Config:
@@ -41,7 +45,7 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
     try:
         text = content.decode("utf-8-sig")
         _refuse_manifest(text, name)
-        loaded = _plain(_loaded(text, name))
+        loaded = _plain(_loaded(text, name), count())
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} cannot be read: it is not text in UTF-8") from error
     except (ValueError, RecursionError) as error:
@@ -176,12 +180,17 @@ def _toml_or(error: ValueError | None, text: str) -> object:
         raise error or ValueError("it is neither JSON nor YAML nor TOML") from other
 
 
-def _plain(value: object) -> object:
-    """Return what JSON can hold: YAML and TOML also have times, and keys that are no text."""
+def _plain(value: object, numbers: Iterator[int]) -> object:
+    """Return what JSON can hold: YAML and TOML also have times, and keys that are no text.
+
+    `numbers` count the values: an alias of YAML stands for all that it names, once more.
+    """
+    if next(numbers) > _MOST_VALUES:
+        raise ValueError(f"it has more than {_MOST_VALUES:,} values")
     if isinstance(value, Mapping):
-        return {_word(key): _plain(item) for key, item in value.items()}
+        return {_word(key): _plain(item, numbers) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain(item, numbers) for item in value]
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return moment.isoformat().replace("+00:00", "Z")

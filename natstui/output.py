@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+class OutputFailed(OSError):
+    """The standard output cannot be written, though somebody reads it: the disk is full."""
+
+
 def write_all(fd: int, data: bytes) -> None:
     """Write all of it, waiting for the reader; raises OSError."""
     left = memoryview(data)
@@ -34,7 +38,12 @@ class WholeFile(io.FileIO):
         whole = memoryview(data).cast("B")
         written_bytes = 0
         while written_bytes < len(whole):
-            count = super().write(whole[written_bytes:])
+            try:
+                count = super().write(whole[written_bytes:])
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise OutputFailed(error.errno, error.strerror) from error
             if count is None:
                 reason = os.strerror(errno.EAGAIN)
                 raise BlockingIOError(errno.EAGAIN, reason, written_bytes)

@@ -89,3 +89,29 @@ def test_what_an_encoding_cannot_hold_is_replaced(encoding: str) -> None:
     )
     said = "● ü ?" if encoding == "utf-8" else "? ü ?" if encoding == "latin-1" else "? ? ?"
     assert done.stdout.decode(encoding) == f"{said}\n"
+
+
+def test_output_on_a_full_disk_is_a_sentence() -> None:
+    for words in ("config",), ("help", "stream"), ("context", "ls", "--json"):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "natstui", *words], stdout=full, stderr=subprocess.PIPE,
+                check=False, timeout=60,
+            )  # fmt: skip
+        if words[0] != "context":
+            said = b"natstui: the output cannot be written: No space left on device\n"
+            assert (done.returncode, done.stderr) == (6, said)
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_words_that_are_no_utf8_are_named(flags: tuple[str, ...], tmp_path: Path) -> None:
+    words = ("sessions", "rename", "last", "caf\udce9", "--sessions", str(tmp_path), *flags)
+    for these in (
+        words,
+        ("stream", "find", "--name", "caf\udce9", "--server", "nats://127.0.0.1:1"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "natstui", *these], capture_output=True, check=False, timeout=60
+        )
+        assert b"Traceback" not in done.stderr and done.returncode != 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import sys
 from typing import NamedTuple
@@ -10,10 +12,11 @@ from typing import NamedTuple
 import click
 
 from natstui import __version__
-from natstui.clean import clean_text
+from natstui.clean import clean_line, clean_text
 from natstui.cli.lazy_group import LazyGroup
 from natstui.cli.options import viewer_flags
 from natstui.errors import NatstuiError, RequestFailed, UsageError
+from natstui.output import OutputFailed
 
 
 class Listed(NamedTuple):
@@ -188,6 +191,39 @@ def run() -> None:
 
     With --json that sentence is JSON too, also for a command line that is wrong.
     """
+    try:
+        try:
+            _run()
+        finally:
+            # What Python could not write when it ends would be a traceback.
+            sys.stdout.flush()
+    except OutputFailed as error:
+        click.echo(f"natstui: the output cannot be written: {error.strerror}", err=True)
+        _drop_output()
+        sys.exit(_OUTPUT_FAILED)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(_NOBODY_READS)
+    except UnicodeEncodeError:
+        wrong = next((word for word in sys.argv[1:] if _SURROGATE.search(word)), None)
+        if wrong is None:
+            raise
+        text = f"{clean_line(wrong)!r} is not UTF-8: write it in the encoding of the terminal"
+        click.echo(f"natstui: {text}", err=True)
+        sys.exit(UsageError.exit_code)
+
+
+_OUTPUT_FAILED, _NOBODY_READS = 6, 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes of a command line that are not UTF-8."""
+
+
+def _drop_output() -> None:
+    """Let nothing more be written to the standard output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run() -> None:
     as_json = _wants_json(sys.argv[1:])
     try:
         code = root(prog_name="natstui", standalone_mode=not as_json)

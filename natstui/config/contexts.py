@@ -106,7 +106,7 @@ def load_context(name: str) -> Context:
 
 def context_path(name: str) -> Path:
     """Return where a context is; raises UsageError for a name that leads out of the folder."""
-    if not name or ".." in name or "/" in name or "\\" in name:
+    if not name or ".." in name or "/" in name or "\\" in name or name.endswith(".json"):
         raise UsageError(f"{clean_line(name)!r} is not a name of a context, nor a .json file")
     return nats_folder() / "context" / f"{name}.json"
 

@@ -160,7 +160,7 @@ def rename(folder: Path, name: str) -> Path:
         write_info(folder, replace(info, name=name))
         return folder.rename(renamed)
     except OSError as error:
-        raise SessionError(f"cannot rename {folder}: {error.strerror}") from error
+        raise SessionError(f"cannot rename {folder}: {error.strerror or error}") from error
 
 
 def annotate(folder: Path, text: str) -> SessionInfo:
@@ -171,7 +171,7 @@ def annotate(folder: Path, text: str) -> SessionInfo:
     try:
         write_info(folder, info)
     except OSError as error:
-        raise SessionError(f"cannot write into {folder}: {error.strerror}") from error
+        raise SessionError(f"cannot write into {folder}: {error.strerror or error}") from error
     return info
 
 
@@ -182,7 +182,7 @@ def delete(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise SessionError(f"cannot delete {folder}: {error.strerror}") from error
+        raise SessionError(f"cannot delete {folder}: {error.strerror or error}") from error
 
 
 def _not_while_recording(folder: Path) -> None:

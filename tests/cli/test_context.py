@@ -140,3 +140,9 @@ def test_no_piece_of_a_password_is_shown_of_an_address_that_is_none(
     refused = shell.run("stream", "ls", "--server", f"nats://u:{text}@127.0.0.1:4222")
     assert refused.returncode == 2
     assert "s3" not in refused.stderr and "et" not in refused.stderr.replace("letter", "")
+
+
+def test_a_name_that_would_be_taken_for_a_file_is_no_name(shell: Shell) -> None:
+    refused = shell.run("context", "add", "con.json", "--server", "nats://127.0.0.1:1")
+    assert refused.returncode == 2 and "is not a name of a context" in refused.stderr
+    assert not list(files(shell).rglob("con*"))

@@ -117,3 +117,19 @@ def test_the_old_form_of_nats_bench_is_answered_with_the_new_one(shell: Shell) -
     assert "natstui bench js pub async orders --clients 2" in refused.stderr
     refused = shell.run("bench", "orders", "--pub", "1", "--sub", "3")
     assert "natstui bench pub orders --clients 1 and natstui bench sub orders" in refused.stderr
+
+
+def test_what_is_too_deep_or_too_much_is_refused_at_once(shell: Shell) -> None:
+    lines = ["a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    bomb = written(shell, "bomb.yaml", "\n".join(lines))
+    deep = written(shell, "deep.toml", "a=" + "[" * 50_000 + "]" * 50_000)
+    for words, why in (
+        (("stream", "add", "S", "--file", bomb), "more than 100,000 values"),
+        (("stream", "add", "S", "--file", "/dev/zero"), "it is larger than"),
+        (("stream", "ls", "--config", "/dev/zero"), "it is larger than"),
+        (("stream", "ls", "--config", deep), "is not valid TOML"),
+        (("bench", "run", deep), "not TOML"),
+    ):
+        refused = shell.run(*words)
+        assert refused.returncode == 2 and why in refused.stderr, refused.stderr

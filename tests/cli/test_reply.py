@@ -126,3 +126,31 @@ async def test_nothing_is_answered_where_nothing_may_be_changed(
     shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
     refused = await run(shell, "reply", "ask", "x", "--yes")
     assert refused.returncode == 5 and "this is production" in refused.stderr
+
+
+async def test_a_command_that_prints_without_an_end_is_ended(
+    shell: Shell, nats_server: Broker
+) -> None:
+    process = await answering(shell, "ask.me", "--command", "cat /dev/zero", "--timeout", "60s")
+    assert process.stderr is not None
+    async with connected(nats_server.url) as nc:
+        await nc.publish("ask.me", b"?", reply="nobody.hears")
+        async with asyncio.timeout(PATIENCE_S):
+            line = (await process.stderr.readline()).decode()
+    assert "cat printed more than 67,108,864 bytes" in line
+    process.terminate()
+    await ended(process)
+
+
+async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
+    shell: Shell, nats_server: Broker
+) -> None:
+    process = await answering(shell, "ask.me", "--command", "sleep 600", "--timeout", "600s")
+    async with connected(nats_server.url) as nc:
+        await nc.publish("ask.me", b"?", reply="nobody.hears")
+        await nc.flush()
+    await asyncio.sleep(0.5)
+    process.terminate()
+    async with asyncio.timeout(30):
+        _, said = await ended(process)
+    assert "it was stopped" in said

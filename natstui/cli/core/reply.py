@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -18,12 +19,14 @@ from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import NatstuiError, UsageError
+from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, Asked, Reply, Responder
 from natstui.units import counted
 
 _ENDLESS = 2**62
 _MOST_IN_ENVIRONMENT_BYTES = 100_000
+_READ_BYTES = 1 << 16
 
 
 @command()
@@ -119,13 +122,42 @@ async def _printed(program: list[str], asked: Asked, timeout_s: float) -> bytes:
         raise NatstuiError(f"{program[0]} cannot be run: {error.strerror}") from error
     try:
         async with asyncio.timeout(timeout_s):
-            printed, _ = await process.communicate(asked.payload)
+            printed = await _communicated(process, asked.payload)
+            if printed is not None:
+                await process.wait()
     except TimeoutError as error:
         raise NatstuiError(f"{program[0]} took longer than {timeout_s:g} s") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
+    if printed is None:
+        most = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server takes"
+        raise NatstuiError(f"{program[0]} printed more than {most}")
     if process.returncode:
         raise NatstuiError(f"{program[0]} ended with {process.returncode}")
     return printed
+
+
+async def _communicated(process: asyncio.subprocess.Process, body: bytes) -> bytes | None:
+    """Give a command its input; return what it prints, None for more than can be sent."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    async def give(stdin: asyncio.StreamWriter) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # it need not read it
+            stdin.write(body)
+            await stdin.drain()
+        stdin.close()
+
+    giving = asyncio.ensure_future(give(process.stdin))
+    try:
+        printed = bytearray()
+        while chunk := await process.stdout.read(_READ_BYTES):
+            printed += chunk
+            if len(printed) > MOST_PAYLOAD_BYTES:
+                return None
+        await giving
+    finally:
+        giving.cancel()
+    return bytes(printed)

@@ -14,6 +14,9 @@ from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.subjects import overlap
 
+_LEAVING_S = 2.0
+"""How long an answer may still take once it is stopped."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -52,6 +55,7 @@ class Responder:
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
     _asked_count: int = 0
     _failed: BaseException | None = None
+    _answering: asyncio.Future[Reply] | None = None
 
     async def serve(self, writer: Writer) -> None:
         """Answer until it is stopped, and journal that; raises Refused and the request errors.
@@ -85,7 +89,14 @@ class Responder:
         if self._failed is None:
             self.listening()
         await self.stopped.wait()
-        async with self._busy:  # the one that is being answered has its answer
+        # The one that is being answered has some time for its answer.
+        try:
+            async with asyncio.timeout(_LEAVING_S), self._busy:
+                pass
+        except TimeoutError:
+            if self._answering is not None:
+                self._answering.cancel()
+        async with self._busy:
             if client.link.state == "connected":
                 await subscription.unsubscribe()
         if self._failed is not None:
@@ -101,11 +112,17 @@ class Responder:
             return
         self._asked_count += 1
         number = self._asked_count
+        asked = Asked(number, msg.subject, pairs_of(msg.headers), msg.data)
+        self._answering = asyncio.ensure_future(self.answering(asked))
         try:
-            answer = await self.answering(
-                Asked(number, msg.subject, pairs_of(msg.headers), msg.data)
-            )
-            await self._send(client, msg.reply, answer)
+            try:
+                await asyncio.wait({self._answering})
+            finally:
+                self._answering.cancel()
+            if self._answering.cancelled():
+                self.told(f"no answer to a request on {msg.subject}: it was stopped")
+                return
+            await self._send(client, msg.reply, self._answering.result())
         except PermissionDenied as error:
             self._end(error)
         except NatstuiError as error:

@@ -15,7 +15,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, watching_flags
 from natstui.cli.sections import command
-from natstui.errors import UsageError
+from natstui.errors import RequestFailed, UsageError
 from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     """Print one screen: what is wrong, what moves.
 
     Prints who leads, too. It ends with 0 also where something is wrong: `natstui health` ends
-    with 1 or 2 then. With --context A,B,C it shows several systems.
+    with 1 or 2 then; with 4 where not everything could be read. With --context A,B,C it shows
+    several systems.
     """
     try:
         for_s = None if for_text is None else parse_duration_ns(for_text) / 1e9
@@ -61,9 +62,11 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     if as_json:
         facts = [_facts(name, state) for name, state in states.items()]
         click.echo(json.dumps(facts if len(facts) > 1 else facts[0]))
-        return
-    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    click.echo("\n".join(_page(states, coloured=coloured)), color=coloured)
+    else:
+        coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        click.echo("\n".join(_page(states, coloured=coloured)), color=coloured)
+    if any(one.problem is not None for one in watched.values()):
+        sys.exit(RequestFailed.exit_code)
 
 
 async def _watch(named: Mapping[str, ConnectionFlags], for_s: float | None) -> dict[str, Watched]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import random
@@ -420,3 +421,26 @@ def test_a_restore_in_production_asks_for_the_name(
     for flags in ((), ("--yes",), ("--confirm", "OTHER")):
         assert shell.run(*words, *flags).returncode == 5, flags
     shell.ok(*words, "--confirm", "S")
+
+
+def test_a_backup_that_names_what_no_stream_is_called_is_damaged(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    config, about = folder / "backup.json", folder / "natstui.json"
+    good, sums = json.loads(config.read_bytes()), json.loads(about.read_bytes())
+    for name in ("EVIL/../x", "a.b", "", ">", "a b"):
+        config.write_text(json.dumps({**good, "config": {**good["config"], "name": name}}))
+        digest = hashlib.sha256(config.read_bytes()).hexdigest()
+        files = {**sums["files"], "backup.json": {"sha256": digest}}
+        about.write_text(json.dumps({**sums, "files": files}))
+        refused = shell.run("backup", "verify", str(folder))
+        assert refused.returncode == 6 and "is damaged" in refused.stderr
+    config.write_text(json.dumps(good))
+    files = {**sums["files"], "../../etc/passwd": {"sha256": "0" * 64}}
+    files["backup.json"] = {"sha256": hashlib.sha256(config.read_bytes()).hexdigest()}
+    about.write_text(json.dumps({**sums, "files": files}))
+    refused = shell.run("backup", "verify", str(folder))
+    assert refused.returncode == 6 and "../../etc/passwd" in refused.stderr

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from tests.accounts import Account
+from tests.cli.test_manage import Shell
 from tests.hostile_commands import (
     PROCESSES,
     USES,
@@ -108,6 +109,29 @@ def test_a_message_does_not_choose_what_is_sent_to_the_server(
     purge = Lie("", lambda body: body, reply=b"$JS.API.STREAM.PURGE.S")
     own = r"\$JS\.API\.CONSUMER\.MSG\.NEXT\.S\.C"
     assert told(Use(words, own), purge, wires)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "lie", "said"),
+    [
+        ("stream report", "no end", "the list has no end, and nothing new in it"),
+        ("overview --for 2s", "no end", "the list has no end, and nothing new in it"),
+        ("overview --for 1s", "everything escapes", "cannot be read"),
+        ("stream ls", "everything a number beyond all others", "is not understood"),
+    ],
+)
+def test_a_lie_about_a_list_is_told_as_what_it_is(
+    words: str, lie: str, said: str, wires: tuple[Wire, Wire, Path], tmp_path: Path
+) -> None:
+    wire = wires[0]
+    wire.lie = whole_lies("STREAM.LIST")[lie]
+    try:
+        done = Shell(wire.url, tmp_path).run(*words.split())
+    finally:
+        wire.lie = TRUTH
+    assert done.returncode == 4 and said in done.stderr
+    assert "fine" not in done.stdout
+    assert "\x1b" not in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize("command", PROCESSES)

@@ -21,7 +21,13 @@ from natstui.jetstream.connection.link import Link, OnDenied, OnLink
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
-from natstui.jetstream.connection.replies import check_reply, no_responders, read, read_page
+from natstui.jetstream.connection.replies import (
+    News,
+    check_reply,
+    no_responders,
+    read,
+    read_page,
+)
 from natstui.jetstream.connection.shapes import check_shape
 from natstui.jetstream.sockets.transport import Arrival
 from natstui.model.assets.subjects import is_literal
@@ -33,8 +39,6 @@ OnMessage = Callable[[Msg], Awaitable[None]]
 _IDENTITY_S = 2.0
 _HANDED_OVER_S = 0.1
 _LONGEST_SUBJECTS = 4000
-_IDLE_PAGES_COUNT = 16
-"""So many pages of a list may bring nothing new: rows of nodes that are down are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +286,7 @@ class Client:
         rows it cannot reach. Raises what `request` raises, and RequestFailed for a list without
         end: nothing new comes in many pages.
         """
-        offset, names, idle_pages_count = 0, set[str](), 0
+        offset, news = 0, News(verb)
         while True:
             data = await self.request(verb, {**(body or {}), "offset": offset}, timeout_s)
             page = read_page(verb, data)
@@ -290,11 +294,7 @@ class Client:
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return
-            known_count = len(names)
-            names.update(page.names)
-            idle_pages_count = idle_pages_count + 1 if len(names) == known_count else 0
-            if idle_pages_count >= _IDLE_PAGES_COUNT:
-                raise RequestFailed(f"{verb}: the list has no end, and nothing new in it")
+            news.check(page.names)
 
     async def subscribe(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -130,6 +130,28 @@ def read(verb: str, data: bytes, kind: type[T]) -> T:
     except _UNREADABLE as error:
         reason = clean_line(str(error))
         raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
+
+
+_IDLE_PAGES_COUNT = 16
+"""So many pages of a list may bring nothing new: rows of nodes that are down are left out."""
+
+
+class News:
+    """Notices a list that has no end: page after page brings nothing new."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._names = set[str]()
+        self._idle_pages_count = 0
+
+    def check(self, names: Iterable[str]) -> None:
+        """Take the names of a page that is not the last; raises RequestFailed."""
+        known_count = len(self._names)
+        self._names.update(names)
+        is_idle = len(self._names) == known_count
+        self._idle_pages_count = self._idle_pages_count + 1 if is_idle else 0
+        if self._idle_pages_count >= _IDLE_PAGES_COUNT:
+            raise RequestFailed(f"{self._verb}: the list has no end, and nothing new in it")
 
 
 def read_page(verb: str, data: bytes) -> Page:

@@ -17,9 +17,11 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
+from natstui.clean import clean_line
 from natstui.errors import BackupError
 from natstui.files import complete_folder, file_name, open_plain, read_plain
 from natstui.jetstream.connection.writer import Config
+from natstui.model.assets.rules import name_problems
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
 FORMAT = 1
@@ -116,6 +118,9 @@ def read_backup(folder: Path) -> Backup:
         msgspec.convert(description, _Description)
     except msgspec.ValidationError as error:
         raise BackupError(f"{folder / CONFIG_FILE} is damaged: {error}") from error
+    name = description["config"]["name"]
+    if any(name_problems("name", name, "stream")):
+        raise BackupError(f"{folder / CONFIG_FILE} is damaged: {clean_line(name)!r} is no name")
     data = folder / DATA_FILE
     about = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
     with _failing(data, "read"), open_plain(data) as file:
@@ -187,6 +192,8 @@ def _check_sums(folder: Path, about: _About, size_bytes: int) -> None:
             f"{folder / DATA_FILE} is not complete: "
             f"{size_bytes:,} of {wanted.bytes:,} bytes are there"
         )
+    if others := sorted(about.files.keys() - {CONFIG_FILE, DATA_FILE}):
+        raise BackupError(f"{folder / ABOUT_FILE} is damaged: no backup of a stream has {others}")
     for name in (CONFIG_FILE, DATA_FILE):
         known = about.files.get(name)
         with _failing(folder / name, "read"):

@@ -227,7 +227,9 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
     newer = number_at(state, "last_seq") - number_at(was, "last_seq")
     gone = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
     if newer > 0:
-        remarks.append(f"{counted(newer, 'message')} stored meanwhile")
+        remarks.append(
+            f"{counted(newer, 'message')} more than its description says, as if stored meanwhile"
+        )
     config = backup.config
     if gone > 0 and (config.get("max_age") or config.get("allow_msg_ttl")):
         remarks.append(f"{counted(gone, 'message')} expired since the backup")

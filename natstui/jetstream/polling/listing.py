@@ -9,16 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
-from natstui.jetstream.connection.replies import read
+from natstui.jetstream.connection.replies import News, read
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.decode.cluster import Page, refused_reason
 
-Row = TypeVar("Row")
+
+class _Row(Protocol):
+    name: str
+
+
+Row = TypeVar("Row", bound=_Row)
 
 PAGE_COUNT = 256
 """Rows on a page of `STREAM.LIST` and `CONSUMER.LIST`."""
@@ -59,6 +64,7 @@ class Listing(Generic[Row]):
         self._read_row = read_row
         self._expected_count = expected_count
         self._offset = 0
+        self._news = News(verb)
         self._total_count: int | None = None
         self._left: deque[str] | None = None
         """Names still to be asked for, where rows are asked for one by one."""
@@ -95,6 +101,8 @@ class Listing(Generic[Row]):
         self.offline.update(page.offline)
         self._offset += max(1, page.limit_count)
         self.done = self._offset >= page.total_count
+        if not self.done:
+            self._news.check((*(row.name for row in page.rows), *page.missing))
 
     async def _page(self, api: PollingApi, offset: int) -> Page[Row]:
         answer = await api.answer(self.verb, {"offset": offset})
@@ -130,13 +138,16 @@ class Listing(Generic[Row]):
 
     async def _names(self, api: PollingApi) -> deque[str]:
         verb, found, offset = self.verb.replace(".LIST", ".NAMES"), deque[str](), 0
+        news = News(verb)
         while True:
             data, _ = await api.ask(verb, {"offset": offset})
             page = read(verb, data, _Names)
-            found.extend(page.streams or page.consumers or ())
+            names = page.streams or page.consumers or ()
+            found.extend(names)
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return found
+            news.check(names)
 
     async def _step_rows(self, api: PollingApi, left: deque[str]) -> None:
         """Receive rows for a while; several are always being asked for."""

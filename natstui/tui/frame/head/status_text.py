@@ -115,12 +115,20 @@ def findings_parts(*states: State) -> list[Cell]:
     ]
 
 
+def _is_unseen(state: State) -> bool:
+    """Tell whether no stream is known because the list of them cannot be read."""
+    unread = any(what.startswith(("STREAM.LIST", "answers")) for what in state.unavailable)
+    return unread and not len(state.streams)
+
+
 def wrong_text(states: Sequence[State]) -> tuple[str, str]:
     """Return how many findings are open, in signs, and the look of the worst."""
     counts = open_counts(states)
     critical, warnings = counts["critical"], counts["warning"]
     parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
     parts += [f"{GLYPHS['warn']}{count_text(warnings)}"] if warnings else []
+    if not parts and any(map(_is_unseen, states)):
+        return "? not judged", "warn"
     if not parts:
         return f"{GLYPHS['ok']} fine", "ok"
     return " ".join(parts), "bad" if critical else "warn"

@@ -65,11 +65,14 @@ def lag(session: str, records: list[Record]) -> list[Row]:
         minutes[_identity(row)].append(row)
     polls = polls_of(records)
     series, made = consumer_series(polls), Counter(name for name, _ in stream_series(polls))
+    every = (*series.values(), *stream_series(polls).values())
+    ended_us = max(samples[-1]["at_us"] for samples in every)
     earlier = {who: sum(o[:2] == who[:2] and o[2] < who[2] for o in series) for who in series}
     return [
         _named(session, who)
         | _lag_row(minutes[who], samples, pace[who[0]][1])
         | {"made_again": earlier[who] >= made[who[0]]}
+        | {"unseen_s": (ended_us - samples[-1]["at_us"]) / 1e6}
         for who, samples in series.items()
     ]
 

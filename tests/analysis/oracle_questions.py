@@ -33,7 +33,7 @@ def account_full(session: str, records: list[Record]) -> list[Row]:
     rows = []
     for what in ("storage", "memory"):
         told = [
-            (poll.taken_mono_us, poll.taken_at_us, getattr(poll.account, f"{what}_bytes"))
+            (poll.taken_at_us, poll.taken_at_us, getattr(poll.account, f"{what}_bytes"))
             for poll in polls_of(records)
             if poll.account
         ]
@@ -316,6 +316,12 @@ def _delays(session: str, records: list[Record], rows: list[Row]) -> list[Row]:
     taken = [row["delivered_per_s"] for row in rows if row["delivered_per_s"] is not None]
     wait_s = max(pending.values()) / statistics.fmean(taken)
     found = []
+    series = consumer_series(polls_of(records))
+    if any(
+        who[:2] == (stream, consumer) and all(sample["pending_msgs"] for sample in samples)
+        for who, samples in series.items()
+    ):
+        del drivers["bursts"]
     for driver, value in drivers.items():
         events = sum((value(at) or 0) > 0 for at in pending)
         best = None

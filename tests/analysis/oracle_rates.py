@@ -193,7 +193,9 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
         if isinstance(record, Configured):
             limits |= {(one.name, one.created_at_us): one for one in record.streams}
     rows = []
-    for identity, samples in stream_series(polls_of(records)).items():
+    series = stream_series(polls_of(records))
+    ended_us = max(samples[-1]["at_us"] for samples in series.values())
+    for identity, samples in series.items():
         steps = [
             (before, now)
             for before, now in itertools.pairwise(samples)
@@ -215,6 +217,12 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
                    for before, now in itertools.pairwise(samples)
                )}  # fmt: skip
         row["watched_s"] = time_s
+        row["unseen_s"] = (ended_us - last["at_us"]) / 1e6
+        of_subject, subjects = limit and limit.max_msgs_per_subject, last["subjects_count"]
+        ceiling = None
+        if of_subject and subjects <= samples[0]["subjects_count"]:
+            ceiling = {"msgs": of_subject * subjects,
+                       "bytes": of_subject * subjects * row["message_bytes"]}  # fmt: skip
         row["max_msgs"], row["max_bytes"] = (
             getattr(limit, f"max_{what}") if limit else None for what in ("msgs", "bytes")
         )
@@ -231,6 +239,8 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
             row[f"growth_{what}_per_s"] = pace
             if left_s is not None and max_age_ns is not None and age_s is not None:
                 left_s = left_s if left_s <= max(max_age_ns / 1e9 - age_s, 0.0) else None
+            if left_s and ceiling and ceiling[what] < most:
+                left_s = None
             if what == "bytes" and room is not None:
                 held = losing and stored >= 0.98 * most
                 left_s = 0.0 if held or room < row["message_bytes"] else left_s
@@ -250,7 +260,7 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
 
 def account_capacity(session: str, records: list[Record]) -> list[Row]:
     """Return the row of a session."""
-    told = [(poll.taken_mono_us / 1e6, poll.account) for poll in polls_of(records) if poll.account]
+    told = [(poll.taken_at_us / 1e6, poll.account) for poll in polls_of(records) if poll.account]
     (first_s, first), (last_s, last) = told[0], told[-1]
     growth = (last.storage_bytes - first.storage_bytes) / (last_s - first_s)
     counts = [account.api_errors_count for _, account in told]

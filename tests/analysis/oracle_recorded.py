@@ -46,6 +46,14 @@ def _with_reason(gold: Gold, row: Row) -> Row:
     }
 
 
+def with_recorded_cause(gold: Gold, row: Row) -> Row:
+    """Return a row of the table `stuck` with the cause that was recorded at the time."""
+    (session,) = (one for one in gold["session"] if one["session"] == row["session"])
+    subject = f"{row['stream']} > {row['consumer']}"
+    reason = _reason(gold, {**row, "kind": "stuck", "subject": subject}, session)
+    return row if reason is None else {**row, "cause": reason["word"]}
+
+
 def _reason(gold: Gold, row: Row, session: Row) -> Row | None:
     whole = row["start_at_us"] is None
     first, last = row["start_at_us"], row["end_at_us"]

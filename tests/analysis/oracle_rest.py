@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from natstui.model.live.snapshot import Peer
 from natstui.model.records.record import LinkChanged, Noted, Record, Restored, Unavailable
@@ -18,7 +20,7 @@ from tests.analysis.oracle_rates import (
     pieces,
     polls_of,
 )
-from tests.analysis.planted import stream_series
+from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
 SURE = 0.998
@@ -160,3 +162,74 @@ def message_size(session: str, records: list[Record]) -> list[Row]:
                     }
                 )  # fmt: skip
     return rows
+
+
+def lag_share(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    rows = []
+    for (stream, consumer, born), samples in consumer_series(polls_of(records)).items():
+        waits = [
+            0.0 if not s["pending_msgs"] else max(s["at_us"] - s["next_at_us"], 0) / 1e6
+            for s in samples
+            if not s["pending_msgs"] or s["next_at_us"] is not None
+        ]
+        p50, p95, p99 = (float(np.percentile(waits, q)) if waits else None for q in (50, 95, 99))
+        led = [s for s in samples if s["leader"] is not None]
+        pinned = [s for s in samples if s["pinned_client"] is not None]
+        rows.append(
+            {
+                "session": session, "stream": stream, "consumer": consumer,
+                "created_at_us": born, "known_count": len(waits),
+                "p50_s": p50, "p95_s": p95, "p99_s": p99,
+                "max_s": max(waits, default=None),
+                "over_share": sum(w > 10 for w in waits) / len(waits) if waits else None,
+                "leader": led[-1]["leader"] if led else None,
+                "pinned_client": pinned[-1]["pinned_client"] if pinned else None,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def api_use(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    cells: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    before = None
+    for poll in polls_of(records):
+        if poll.account is None:
+            continue
+        cell = cells[bucket(poll.taken_at_us)]
+        cell["rtt"] += [] if poll.cost.api_rtt_us is None else [poll.cost.api_rtt_us]
+        for name in ("api_requests_count", "api_errors_count"):
+            now = getattr(poll.account, name)
+            was = now if before is None else getattr(before, name)
+            cell[name].append(now if now < was else now - was)
+        before = poll.account
+    return [
+        {
+            "session": session, "bucket_at_us": at_us,
+            "requests_count": sum(cell["api_requests_count"]),
+            "errors_count": sum(cell["api_errors_count"]),
+            "rtt_median_us": float(statistics.median(cell["rtt"])) if cell["rtt"] else None,
+        }
+        for at_us, cell in cells.items()
+    ]  # fmt: skip
+
+
+def server_role(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    polls, rows = polls_of(records), dict[str, Row]()
+    every: Counter[str] = Counter()
+    for name, series in (
+        ("streams_count", stream_series(polls)), ("consumers_count", consumer_series(polls)),
+    ):  # fmt: skip
+        for samples in series.values():
+            leaders = [s["leader"] for s in samples if s["leader"] is not None]
+            every.update(leaders)
+            for server in leaders:
+                nothing = dict.fromkeys(("streams_count", "consumers_count", "left_count"), 0)
+                rows.setdefault(server, {"session": session, "server": server, **nothing})
+            for was, now in itertools.pairwise(leaders):
+                rows[was]["left_count"] += was != now
+            if leaders:
+                rows[leaders[-1]][name] += 1
+    return [row | {"led_share": every[server] / every.total()} for server, row in rows.items()]

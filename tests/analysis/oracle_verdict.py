@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +35,7 @@ def verdict(gold: Gold) -> list[Row]:
         if row["kind"] != "lag" or (row["session"], row["subject"]) not in still
     ]
     by_weight = sorted(
-        _at_once(found),
+        _one_place(_at_once(found)),
         key=lambda f: (-f["weight_count"], f["subject"], f["cause"], f["start_at_us"] or -1),
     )
     seen: Counter[str] = Counter()
@@ -48,6 +50,7 @@ def verdict(gold: Gold) -> list[Row]:
         advised = ADVISED[finding["kind"], finding["cause"]]
         told = {"harm": advised.harm, "code": advised.code or None, "advice": advised.advice}
         finding.update(told)
+        finding["advice"] = _named(finding)
     top.sort(key=lambda finding: HARMS.index(finding["harm"]))
     return [
         {**{k: v for k, v in finding.items() if k != "cause"}, "rank_count": place}
@@ -124,7 +127,9 @@ def _consumers(gold: Gold) -> Iterator[Row]:
                 row, "lag", _consumer(row),
                 (50 if never else 40) + min(math.log10(left + 1) * 4, 25),
                 f"{'never caught up' if never else 'falls behind'}, "
-                f"{_counted(left, 'message')} pending at the end",
+                f"{_counted(left, 'message')} pending "
+                + ("at the end" if row["unseen_s"] < 30 else
+                   f"when it was last seen, {time_text(row['unseen_s'])} before the end"),
                 f"{row['pending_first_msgs']} pending at the start, "
                 + ("recorded too shortly to tell how fast it grows" if growth is None
                    else f"{abs(growth):.1f} {'fewer' if growth < 0 else 'more'} per minute"),
@@ -171,6 +176,47 @@ def _at_once(found: list[Row]) -> list[Row]:
         for many in times:
             kept += [_worst_of(many)] if len(many) >= 3 else many
     return kept
+
+
+SUBJECTS = {"stuck", "lag", "redelivery", "poison", "delay", "capacity", "identity", "change",
+            "availability", "finding"}  # fmt: skip
+
+
+def _one_place(found: list[Row]) -> list[Row]:
+    """Tell what was found of one stream or consumer once."""
+    kept, groups = [], dict[tuple[str, str], list[Row]]()
+    for row in found:
+        if row["kind"] in SUBJECTS and row["subject"] not in ("account", "monitoring"):
+            groups.setdefault((row["session"], row["subject"]), []).append(row)
+        else:
+            kept.append(row)
+    for many in groups.values():
+        many.sort(
+            key=lambda r: (
+                ADVISED[r["kind"], r["cause"]].harm != "lost",
+                -r["weight_count"],
+                r["kind"],
+                r["cause"],
+                -1 if r["start_at_us"] is None else r["start_at_us"],
+            )
+        )
+        first, *others = many
+        also = "; ".join(row["sentence"] for row in others[:6])
+        evidence = [first["evidence"], f"also: {also}"] if others else [first["evidence"]]
+        weight = max(row["weight_count"] for row in many)
+        kept.append({**first, "evidence": "; ".join(evidence), "weight_count": weight})
+    return kept
+
+
+def _named(row: Row) -> str | None:
+    """Return the advice with the names in its commands."""
+    stream, _, consumer = row["subject"].partition(" > ")
+    if not consumer and not (row["code"] or "").startswith("NT-S"):
+        return str(row["advice"]) or None
+    sequence = re.search(r"\bmessage (\d+) ", f"{row['sentence']}; {row['evidence']}")
+    names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence[1] if sequence else ""}
+    words = re.split(r"\b(STREAM|CONSUMER|SEQ)\b", row["advice"])
+    return "".join(shlex.quote(names[w]) if names.get(w) else w for w in words) or None
 
 
 def _worst_of(many: list[Row]) -> Row:
@@ -228,7 +274,7 @@ def _server(gold: Gold) -> Iterator[Row]:
         )  # fmt: skip
     for row in gold["capacity"]:
         times = [row[n] for n in ("msgs_full_in_s", "bytes_full_in_s") if row[n] is not None]
-        if not times or row["discard"] != "new":
+        if not times or row["discard"] != "new" or row["unseen_s"] >= 30:
             continue
         if (soon := min(times)) == 0:
             yield _told(

@@ -137,3 +137,16 @@ def test_an_hour_asleep_is_no_rate(told: dict[str, Any]) -> None:
         rate = row["published_per_s"] or 0.0
         most[row["session"]] = max(most.get(row["session"], 0.0), rate)
     assert most["slept"] < 1.5 * most["steady"]
+
+
+def test_the_account_grows_over_the_time_that_passed_also_while_the_machine_slept(
+    told: dict[str, Any],
+) -> None:
+    growth = {row["session"]: row["growth_bytes_per_s"] for row in table(told, "account_capacity")}
+    seconds = PLAN.ticks_count - 1
+    assert growth["forward"] == growth["back"] == pytest.approx(growth["steady"], rel=0.01)
+    awake = growth["steady"] * seconds
+    assert growth["slept"] == pytest.approx(awake / (seconds + 3600), rel=0.01)
+    storage = [row for row in table(told, "account_full") if row["what"] == "storage"]
+    for row in storage:
+        assert row["growth_bytes_per_s"] == pytest.approx(growth[row["session"]])

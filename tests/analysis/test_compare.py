@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.comparing.blocks import BLOCK_US, reduce
+from natstui.analysis.gold.compare import COMPARISON, SAMPLED, sampled, with_sample
+from natstui.analysis.gold.comparing.blocks import BLOCK_US, SEED, reduce
 from natstui.analysis.gold.comparing.statistics import series_of
 from natstui.analysis.gold.comparing.verdicts import (
     ACK_TIME,
@@ -68,7 +69,7 @@ def reduced(spark: SparkSession) -> list[Reduced]:
         rows += values(f"{pair:02d}-a", 3 * pair, 1.0)
         rows += values(f"{pair:02d}-b", 3 * pair + 1, 1.0)
         rows += values(f"{pair:02d}-c", 3 * pair + 2, 1.1)
-    return reduce(spark.createDataFrame(in_full(rows), DDL))
+    return reduce(spark.createDataFrame(in_full(rows), DDL))[0]
 
 
 def verdicts(reduced: list[Reduced], pair: int, other: str) -> dict[str, str]:
@@ -117,7 +118,7 @@ def test_spark_reduces_a_series_to_the_numbers_that_plain_python_finds(
             expected = asdict(series_of(series))
             assert asdict(one.series) == {k: pytest.approx(v) for k, v in expected.items()}
     of_few = [("s", RTT, n, float(n * n)) for n in range(4)]
-    (few,) = reduce(spark.createDataFrame(in_full(of_few), DDL))
+    ((few,), _) = reduce(spark.createDataFrame(in_full(of_few), DDL))
     expected = asdict(series_of([0.0, 1.0, 4.0, 9.0]))
     assert asdict(few.series) == {k: pytest.approx(v) for k, v in expected.items()}
     assert (few.waiting_share, few.first_at_us) == (None, 0)
@@ -166,3 +167,34 @@ def test_the_consumers_that_became_slower_are_named_and_no_others(
     assert row["sentence"].startswith(f"slower than {EARLIER}: ")
     assert "throughput -5" in row["sentence"]
     assert "throughput between -6" in row["evidence"]
+
+
+def test_of_too_many_consumers_a_sample_is_compared_that_is_named(spark: SparkSession) -> None:
+    rows: list[tuple[Any, ...]] = [
+        (session, RTT, block, float(block), None, None, None)
+        for session in "ab"
+        for block in range(10)
+    ]
+    for session in "ab":
+        more = 900 if session == "b" else 0
+        rows += [
+            (session, PENDING, block, float(block % 3 + more), "S", f"c-{number}", None)
+            for number in range(100)
+            for block in range(10)
+        ]
+    frame = spark.createDataFrame(rows, DDL)
+    every, none = reduce(frame)
+    assert (len(every), none) == (202, None)
+    part, sample = reduce(frame, most_compared=100)
+    assert sample is not None and (sample.series_count, sample.seed) == (200, SEED)
+    assert sample.share == 0.5
+    chosen = [{one.consumer for one in part if one.session == session} for session in "ab"]
+    # The same in both, or there would be nothing to compare; and what is of everything.
+    assert chosen[0] == chosen[1] and None in chosen[0] and 30 < len(chosen[0]) < 70
+    told = with_sample(compare(part, ()), sample)
+    words = "of 200 series of single streams and consumers a sample of 50 % was compared, seed 1"
+    assert {row[-1] for row in told if row[3] or row[2] == SAMPLED} == {words}
+    found = sampled(spark.createDataFrame(told, COMPARISON.ddl())).collect()
+    assert [(row["session"], row["kind"], row["evidence"]) for row in found] == [
+        ("b", "recording", words)
+    ]

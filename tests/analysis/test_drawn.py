@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from natstui.analysis.gold.build import TABLES
-from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
+from natstui.analysis.gold.telling.harm import ADVISED, HARMS
 from natstui.analysis.report import page as home
 from natstui.analysis.report.notebook import notebook_text
 from natstui.analysis.report.page import page
@@ -127,20 +127,3 @@ def test_each_advice_has_a_known_harm_and_code() -> None:
         assert one.harm in HARMS
         assert not one.code or one.code in KINDS
         assert one.advice.endswith(".") and one.advice[0].isupper()
-
-
-def test_advice_names_in_its_commands_what_it_is_about() -> None:
-    def told(kind: str, cause: str, subject: str, sentence: str) -> str:
-        one = ADVISED[kind, cause]
-        row = {"code": one.code, "advice": one.advice, "subject": subject, "sentence": sentence}
-        return str(named_advice(row)["advice"])
-
-    gave_up = told("poison", "was given up", "ORDERS > billing", "message 247 was given up")
-    assert "`nats stream get ORDERS 247`" in gave_up
-    no_pulls = told("stuck", "no open pulls", "ORDERS > a;b", "stuck for 39 s: no open pulls")
-    assert "`nats consumer next ORDERS 'a;b'`" in no_pulls
-    near = told("capacity", "soon full", "ORDERS", "at this growth full in 1.4 h")
-    assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)
-    # Of the account and of monitoring no stream is known.
-    for kind, cause in (("capacity", "storage near"), ("availability", "unavailable")):
-        assert told(kind, cause, "account", "") == ADVISED[kind, cause].advice

@@ -63,6 +63,9 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "picture": oracle_picture.picture,
     "message_size": oracle_rest.message_size,
     "note": oracle_rest.notes,
+    "lag_share": oracle_rest.lag_share,
+    "api_use": oracle_rest.api_use,
+    "server_role": oracle_rest.server_role,
     **oracle_questions.OF_A_SESSION,
 }
 OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups"}
@@ -89,6 +92,8 @@ def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, t
         for session, records in analysed.records.items()
         for row in OF_A_SESSION[table](session, records)
     ]
+    if table == "stuck":
+        expected = [oracle_recorded.with_recorded_cause(analysed.gold, row) for row in expected]
     assert_alike(table, found(analysed, table), expected)
 
 
@@ -125,6 +130,7 @@ def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:
     ]
     rows = found(analysed, "comparison")
     worded = ("words", "interval")
+    assert {row.pop("sample") for row in rows} == {None}
     bare = [{name: row[name] for name in row if name not in worded} for row in rows]
     assert_alike("comparison", bare, expected)
     for row in rows:
@@ -156,6 +162,20 @@ def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
     assert counted == of_code
     for group in analysed.gold["finding_groups"]:
         assert group["duration_s"] == pytest.approx(lasted_s(rows, group), abs=1e-5)
+
+
+def test_the_table_and_the_verdict_give_the_same_cause_of_what_was_stuck(
+    analysed: Analysed,
+) -> None:
+    causes = {
+        (row["session"], f"{row['stream']} > {row['consumer']}", row["start_at_us"]): row["cause"]
+        for row in analysed.gold["stuck"]
+    }
+    told = [row for row in analysed.gold["verdict"] if row["kind"] == "stuck"]
+    assert len(told) > 1
+    for row in told:
+        cause = causes[row["session"], row["subject"], row["start_at_us"]]
+        assert f": {cause}" in row["sentence"]
 
 
 def in_part(row: Row) -> str:

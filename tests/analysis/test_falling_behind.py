@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.lag import falling_behind, lag
@@ -110,10 +110,10 @@ def rates(shape: Shape, seed: int, minutes_count: int = MINUTES) -> list[dict[st
     return rows
 
 
-def accused(
+def lags_of(
     spark: SparkSession, rows: list[dict[str, Any]], per_s: float | None = PER_S
-) -> set[str]:
-    """Return the consumers that are told to fall behind, or never to have caught up."""
+) -> DataFrame:
+    """Return the table `lag` of these rates."""
     names = [column.name for column in CONSUMER_RATE.columns]
     values = [tuple(row.get(name) for name in names) for row in rows]
     consumers = spark.createDataFrame(values, CONSUMER_RATE.ddl())
@@ -121,7 +121,14 @@ def accused(
     stream |= {"published_per_s": per_s}
     value = tuple(stream.get(column.name) for column in STREAM_RATE.columns)
     streams = spark.createDataFrame([value], STREAM_RATE.ddl())
-    found = falling_behind(lag(consumers, streams, Thresholds())).collect()
+    return lag(consumers, streams, Thresholds())
+
+
+def accused(
+    spark: SparkSession, rows: list[dict[str, Any]], per_s: float | None = PER_S
+) -> set[str]:
+    """Return the consumers that are told to fall behind, or never to have caught up."""
+    found = falling_behind(lags_of(spark, rows, per_s)).collect()
     return {row["subject"].split(" > ")[1] for row in found}
 
 
@@ -148,3 +155,17 @@ def test_of_a_few_minutes_no_growth_is_told(spark: SparkSession, minutes_count: 
     assert accused(spark, rates(caught_up_at_first, 1, minutes_count)) == set()
     jump = rates(lambda minute, chance: 9_000.0 * (minute + 1) * (minute > 0), 1, minutes_count)
     assert accused(spark, jump) == set()
+
+
+def test_what_was_deleted_long_before_the_end_is_not_told_as_pending_at_the_end(
+    spark: SparkSession,
+) -> None:
+    gone, there = rates(stays_far_behind, 1, 30), rates(stays_far_behind, 2)
+    lags = lags_of(spark, [*gone, *there])
+    unseen = {row["consumer"]: row["unseen_s"] for row in lags.collect()}
+    assert unseen == {"stays_far_behind-1": 1800.0, "stays_far_behind-2": 0.0}
+    told = {row["subject"]: row["sentence"] for row in falling_behind(lags).collect()}
+    assert told["S > stays_far_behind-1"].endswith(
+        " pending when it was last seen, 30 min before the end"
+    )
+    assert told["S > stays_far_behind-2"].endswith(" pending at the end")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import fields
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,7 @@ from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.lag import LAG_PERIOD, was_behind
 from natstui.analysis.gold.questions.delays import _strongest
 from natstui.analysis.gold.session import SESSION_SUMMARY
+from natstui.analysis.gold.telling.harm import ADVISED
 from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
 from natstui.analysis.gold.verdict import _advised, ranked
 from natstui.analysis.report.axis import Axis, top_of
@@ -201,7 +203,8 @@ def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_to
     first, *others = ranked(rows).orderBy("rank_count").collect()
     assert (first["subject"], first["code"], first["harm"]) == ("S", "NT-S05", "lost")
     assert first["sentence"] == "stream full for 13 min"
-    assert [row["kind"] for row in others] == ["availability"] * 2
+    assert first["evidence"].endswith("; also: availability of it")
+    assert [(row["kind"], row["subject"]) for row in others] == [("availability", "T")]
 
 
 def test_what_was_over_soon_weighs_less_than_what_lasted(spark: SparkSession) -> None:
@@ -243,3 +246,37 @@ def test_latency_over_the_load_is_drawn_only_of_a_run_at_several_loads(
     ]
     table["rows"] = [[row[name] for name in names] for row in rows]
     assert ("Latency over load" in page(found)) is drawn
+
+
+def test_a_consumer_has_one_place_with_all_that_was_found_of_it(spark: SparkSession) -> None:
+    rows = [found("S > a", 0, 60), found("S > a", 0, 80, kind="redelivery"),
+            found("account", 0, 50), found("account", 0, 40, kind="redelivery")]  # fmt: skip
+    rows.append(
+        ("A", "poison", "S > a", "was given up", "message 7 was given up", "9 deliveries", None,
+         None, 45.0)
+    )  # fmt: skip
+    first, *others = told(spark, rows)
+    # What lost messages is told, with the weight of the heaviest, and the others beside it.
+    assert (first["subject"], first["kind"], first["harm"]) == ("S > a", "poison", "lost")
+    assert first["weight_count"] == 80
+    assert first["evidence"] == ("9 deliveries; also: redelivery of it; availability of it")
+    assert [row["subject"] for row in others] == ["account", "account"]
+
+
+def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSession) -> None:
+    def advised(kind: str, cause: str, subject: str, sentence: str) -> str:
+        row = ("A", kind, subject, cause, sentence, "", None, None, 50.0)
+        return str(told(spark, [row])[0]["advice"])
+
+    gave_up = advised("poison", "was given up", "ORDERS > billing", "message 247 was given up")
+    assert "`nats stream get ORDERS 247`" in gave_up
+    no_pulls = advised("stuck", "no open pulls", "ORDERS > a'b", "stuck for 39 s")
+    quoted = shlex.quote("a'b")
+    assert f"`nats consumer next ORDERS {quoted}`" in no_pulls
+    itself = advised("stuck", "no open pulls", "CONSUMER > STREAM", "stuck for 39 s")
+    assert "`nats consumer next CONSUMER STREAM`" in itself
+    near = advised("capacity", "soon full", "ORDERS", "at this growth full in 1.4 h")
+    assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)
+    # Of the account and of monitoring no stream is known.
+    for kind, cause in (("capacity", "storage near"), ("availability", "unavailable")):
+        assert advised(kind, cause, "account", "") == ADVISED[kind, cause].advice

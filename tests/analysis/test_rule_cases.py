@@ -11,13 +11,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.capacity import bytes_are_full
+from natstui.analysis.gold.capacity import CAPACITY, bytes_are_full, capacity, soon_full
 from natstui.analysis.gold.lag import drain_s
-from natstui.analysis.gold.rates import CONSUMER_RATE
+from natstui.analysis.gold.rates import CONSUMER_RATE, STREAM_RATE
 from natstui.analysis.gold.stuck import stuck
 from natstui.analysis.gold.telling.forecast import full_in_s
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.silver.tables import CONFIGURATION, CONSUMER_SAMPLE, TABLES
+from natstui.analysis.silver.tables import (
+    CONFIGURATION,
+    CONSUMER_SAMPLE,
+    STREAM_SAMPLE,
+    TABLES,
+)
 from natstui.analysis.tables import Table
 from tests.model.rule_cases import (
     BYTES_CASES,
@@ -98,3 +103,47 @@ def test_the_queries_find_when_a_backlog_is_drained_and_a_limit_is_reached(
     names = "stored_msgs long, stored_bytes long, max_bytes long, losing boolean"
     full = spark.createDataFrame(kept, names).select(bytes_are_full())
     assert [bool(row[0]) for row in full.collect()] == [full for *_, full in BYTES_CASES]
+
+
+MAX_MSGS = 24_000
+SUBJECT_CASES = {
+    # Name: subjects at first and at the end, messages per subject; when the stream is full.
+    "free": (5, 5, None, 600.0),
+    "subjects-full-before": (5, 5, 4_000, None),
+    "room-in-each-subject": (5, 5, 6_000, 600.0),
+    "more-and-more-subjects": (3, 5, 4_000, 600.0),
+}
+
+
+def test_a_stream_of_which_each_subject_is_full_before_is_never_full(spark: SparkSession) -> None:
+    rows: dict[Table, list[Row]] = {STREAM_RATE: [], STREAM_SAMPLE: [], CONFIGURATION: []}
+    for number, (name, (first, last, most, _)) in enumerate(SUBJECT_CASES.items()):
+        who = {"session": "A", "stream": name, "created_at_us": 1, "series_id": number}
+        limits = {"max_msgs": MAX_MSGS, "max_msgs_per_subject": most, "discard": "new"}
+        rows[CONFIGURATION].append(who | limits | {"at_us": 1, "change_count": 0})
+        for minute in range(30):
+            moment = {"at_us": minute * 60_000_000, "mono_us": minute * 60_000_000}
+            count = first if minute == 0 else last
+            rows[STREAM_SAMPLE].append(who | moment | {"subjects_count": count})
+            grown = 600 + (-1) ** minute
+            rows[STREAM_RATE].append(
+                who
+                | {"bucket_at_us": moment["at_us"], "last_at_us": moment["at_us"] + 60_000_000}
+                | {"covered_s": 60.0, "grown_msgs": grown, "published_msgs": grown}
+                | {"stored_msgs": 600 * (minute + 1), "stored_bytes": 6_000 * (minute + 1)}
+                | {"grown_bytes": 6_000, "resets_count": 0}
+            )
+    frames = {
+        table.name: spark.createDataFrame(ordered(table, rows.get(table, [])), table.ddl())
+        for table in TABLES
+    }
+    rates = spark.createDataFrame(ordered(STREAM_RATE, rows[STREAM_RATE]), STREAM_RATE.ddl())
+    found = capacity(Silver(**frames), rates, Thresholds()).collect()
+    for row in found:
+        expected = SUBJECT_CASES[row["stream"]][-1]
+        assert row["msgs_full_in_s"] == (expected and pytest.approx(expected, rel=0.01))
+        assert row["unseen_s"] == 0.0
+    told = {
+        row["subject"] for row in soon_full(spark.createDataFrame(found, CAPACITY.ddl())).collect()
+    }
+    assert told == {name for name, case in SUBJECT_CASES.items() if case[-1]}

@@ -53,8 +53,6 @@ class Answer:
     """A result holds at most so many rows of it."""
     least_rows_count: int = 0
     """A result holds at least so many rows of it, where there are so many."""
-    told: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Makes a row, by column, one for readers: in a result, not in the table."""
 
 
 def finding(

@@ -18,11 +18,12 @@ from natstui.analysis.gold.telling.forecast import (
     told_s,
     with_growth,
 )
+from natstui.analysis.gold.telling.unseen import UNSEEN, with_unseen
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
-from natstui.model.findings.thresholds import FULL_SHARE
+from natstui.model.findings.thresholds import FULL_SHARE, STALE_S
 
 _NOT_TOLD = "null is never, or watched too shortly to tell"
 _NEVER = "null is never, or not known"
@@ -35,6 +36,7 @@ CAPACITY = Table(
         ("stored_msgs", "bigint", "Messages kept at the end"),
         ("stored_bytes", "bigint", "Bytes kept at the end"),
         ("message_bytes", "double", "Bytes kept per message, overhead of the store included"),
+        ("unseen_s", "double", f"{UNSEEN}; what it kept is of then"),
         ("growth_msgs_per_s", "double", "Change of the messages kept, over the time watched"),
         ("growth_bytes_per_s", "double", "Change of the bytes kept, over the time watched"),
         ("watched_s", "double", "Time over which its growth is known"),
@@ -71,12 +73,19 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     identity = [c.name for c in STREAM_IDENTITY]
     rows = _grown(stream_rate, identity, thresholds)
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
-    limits = streams.select(*identity, "max_msgs", "max_bytes", "max_age_ns", "discard")
+    limits = streams.select(
+        *identity, "max_msgs", "max_bytes", "max_age_ns", "max_msgs_per_subject", "discard"
+    )
     rows = rows.join(F.broadcast(limits), identity, "left")
+    rows = rows.join(F.broadcast(_subjects(silver.stream_sample)), "series_id", "left")
+    rows = with_unseen(rows, stream_rate, stream_rate)
     for what in _LEVELS:
         rows = with_growth(rows, f"{what}_pace", thresholds.bucket_s)
     rows = rows.withColumns({f"{what}_left_s": _left_s(what, thresholds) for what in _LEVELS})
     rows = rows.withColumns({f"{what}_left_s": _until_it_expires(what) for what in _LEVELS})
+    rows = rows.withColumns(
+        {f"{what}_left_s": _unless_subjects_are_full(what) for what in _LEVELS}
+    )
     full = F.coalesce(bytes_are_full(), F.lit(False))
     bytes_left_s = F.when(full, F.lit(0.0)).otherwise(F.col("bytes_left_s"))
     rows = rows.withColumns(
@@ -132,6 +141,24 @@ def _until_it_expires(what: str) -> Column:
     return F.when(expires_s.isNull() | (left <= 0) | (left <= expires_s), left)
 
 
+def _subjects(samples: DataFrame) -> DataFrame:
+    """Return how many subjects each stream had at the end, where they became no more."""
+    rows = samples.groupBy("series_id").agg(
+        F.min_by("subjects_count", "mono_us").alias("first_count"),
+        F.max_by("subjects_count", "mono_us").alias("subjects_count"),
+    )
+    return rows.where(F.col("subjects_count") <= F.col("first_count")).drop("first_count")
+
+
+def _unless_subjects_are_full(what: str) -> Column:
+    """Return the time that is left; null where each subject is full before the stream is."""
+    most = F.col("max_msgs_per_subject") * F.col("subjects_count")
+    if what == "bytes":
+        most = most * F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0))
+    left = F.col(f"{what}_left_s")
+    return F.when(most.isNull() | (left <= 0) | (most >= F.col(f"max_{what}")), left)
+
+
 def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
     """Return the time until the first limit at the `_most` or the `_least` growth."""
     ends = []
@@ -146,18 +173,20 @@ def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
 def account_capacity(silver: Silver) -> DataFrame:
     """Return the table `account_capacity`."""
     polls = silver.poll.where(F.col("storage_bytes").isNotNull())
-    used, seconds = F.col("storage_bytes"), F.col("mono_us") / 1e6
-    errors, order = F.col("api_errors_count"), Window.partitionBy("session").orderBy("mono_us")
+    # In UTC without the steps of the clock: the monotonic clock of older recorders, and of an
+    # engine that began again, does not count on while the machine sleeps.
+    used, seconds = F.col("storage_bytes"), F.col("at_us").cast("double") / 1e6
+    errors, order = F.col("api_errors_count"), Window.partitionBy("session").orderBy("at_us")
     before = F.lag(errors).over(order)
     # A counter that goes back began again, with the server or with another meta leader.
     more = F.when(errors < before, errors).otherwise(errors - before)
     polls = polls.withColumn("more_errors_count", F.coalesce(more, F.lit(0)))
     rows = polls.groupBy("session").agg(
-        F.max_by("storage_bytes", "mono_us").alias("storage_bytes"),
-        F.max_by("max_storage_bytes", "mono_us").alias("max_storage_bytes"),
+        F.max_by("storage_bytes", "at_us").alias("storage_bytes"),
+        F.max_by("max_storage_bytes", "at_us").alias("max_storage_bytes"),
         F.sum("more_errors_count").alias("api_errors_count"),
         (
-            (F.max_by(used, "mono_us") - F.min_by(used, "mono_us"))
+            (F.max_by(used, "at_us") - F.min_by(used, "at_us"))
             / F.nullif(F.max(seconds) - F.min(seconds), F.lit(0.0))
         ).alias("growth_bytes_per_s"),
         (F.max(seconds) - F.min(seconds)).alias("watched_s"),
@@ -240,7 +269,7 @@ def soon_full(streams: DataFrame) -> DataFrame:
     is_full = F.col("soonest") == 0
     certain = is_full | ((F.col("soonest") < _TOLD_S) & F.col("latest_s").isNotNull())
     # A stream that discards old messages is meant to be full.
-    rows = rows.where(certain & (F.col("discard") == "new"))
+    rows = rows.where(certain & (F.col("discard") == "new") & (F.col("unseen_s") < STALE_S))
     weight = (
         F.when(is_full, 76)
         .when(F.col("soonest") < 3600, 72)
@@ -293,7 +322,7 @@ ANSWERS = (
         findings=(soon_full, began_anew, made_again),
         section=Section(
             "Capacity",
-            ("session", "stream", "stored_msgs", "stored_bytes", "message_bytes",
+            ("session", "stream", "stored_msgs", "stored_bytes", "unseen_s", "message_bytes",
              "growth_bytes_per_s", "msgs_full_in_s", "bytes_full_in_s", "earliest_s", "latest_s",
              "discard"),
             "No streams.",

@@ -7,16 +7,20 @@ those (`comparing/verdicts.py`).
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding
+from natstui.analysis.gold.answer import RECORDING, Answer, Given, consumer_text, finding
 from natstui.analysis.gold.bench import slots
-from natstui.analysis.gold.comparing.blocks import block_values, reduce
-from natstui.analysis.gold.comparing.verdicts import compare
+from natstui.analysis.gold.comparing.blocks import Sample, block_values, reduce
+from natstui.analysis.gold.comparing.verdicts import UNKNOWN, Row, compare
 from natstui.analysis.section import Section
 from natstui.analysis.tables import Table, columns
 
+SAMPLED = "sample"
+"""In the column `metric` of the row that says that a sample was compared."""
 COMPARISON = Table(
     "comparison",
     "Every metric of a session, or group of sessions, against the baseline; of single streams and "
@@ -36,6 +40,12 @@ COMPARISON = Table(
         ("words", "string", "The difference in words"),
         ("interval", "string", "Where the true difference lies, in words"),
         ("verdict", "string", "slower, faster, more, less, no significant change or unknown"),
+        (
+            "sample",
+            "string",
+            "Of how many series which part was compared, and the seed of that "
+            "choice; null where all were",
+        ),
     ),
 )
 
@@ -63,7 +73,32 @@ def _rows_of_run(given: Given) -> DataFrame:
     if len(given.sessions) < 2:
         return given.known_rows(COMPARISON, [])
     values = block_values(given.silver, given.gold("load"), slots(given.silver))
-    return given.known_rows(COMPARISON, compare(reduce(values), given.thresholds.baseline))
+    reduced, sample = reduce(values)
+    return given.known_rows(
+        COMPARISON, with_sample(compare(reduced, given.thresholds.baseline), sample)
+    )
+
+
+def with_sample(rows: list[Row], sample: Sample | None) -> list[tuple[Any, ...]]:
+    """Return the rows with what they were chosen from, and one row of the sample itself."""
+    if sample is None or not rows:
+        return [(*row, None) for row in rows]
+    words = (
+        f"of {sample.series_count} series of single streams and consumers a sample of "
+        f"{sample.share * 100:.2g} % was compared, seed {sample.seed}"
+    )
+    return [(*row, words if row[3] is not None else None) for row in rows] + [
+        (*rows[0][:2], SAMPLED, *(None,) * 10, UNKNOWN, words)
+    ]
+
+
+def sampled(comparisons: DataFrame) -> DataFrame:
+    """Return that not all streams and consumers were compared, which bears on all comparisons."""
+    rows = comparisons.where(F.col("metric") == SAMPLED)
+    rows = rows.withColumnRenamed("compared", "session")
+    sentence = F.lit("not every stream and consumer was compared")
+    words = (sentence, F.col("sample"))
+    return finding(rows, RECORDING, F.col("session"), F.lit(33), words, F.lit("sampled"))
 
 
 PLACE = 40
@@ -72,11 +107,11 @@ ANSWERS = (
         COMPARISON,
         _rows_of_run,
         needs=("load",),
-        findings=(changed,),
+        findings=(changed, sampled),
         section=Section(
             "Comparison",
             ("compared", "baseline", "stream", "consumer", "metric", "baseline_mean",
-             "compared_mean", "mean_change", "low_change", "high_change", "verdict"),
+             "compared_mean", "mean_change", "low_change", "high_change", "verdict", "sample"),
             "One session alone: nothing to compare with.",
         ),
         sorted_by=("compared", "stream", "consumer", "metric"),

@@ -11,10 +11,11 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
 from natstui.analysis.gold.comparing.statistics import NOISE
 from natstui.analysis.gold.rates import long_runs
+from natstui.analysis.gold.telling.unseen import UNSEEN, with_unseen
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
-from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S
+from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S, STALE_S
 
 UNKNOWN_GROWTH = "recorded too shortly to tell how fast it grows"
 _MOST_ALIKE = 0.95
@@ -32,6 +33,7 @@ LAG = Table(
         ("first_at_us", "bigint", "Start of its first bucket"),
         ("last_at_us", "bigint", "Start of its last bucket"),
         ("watched_s", "double", "Time over which its changes are known"),
+        ("unseen_s", "double", f"{UNSEEN}; what was pending at its end is of then"),
         ("pending_first_msgs", "bigint", "Unprocessed at the start"),
         ("pending_last_msgs", "bigint", "Unprocessed at the end"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
@@ -86,7 +88,7 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
         F.max_by("behind_max_s", "bucket_at_us").alias("behind_last_s"),
         (F.min("pending_min_msgs") > 0).alias("never_caught_up"),
     )
-    return LAG.contract(_with_times(rows, stream_rate))
+    return LAG.contract(with_unseen(_with_times(rows, stream_rate), consumer_rate, stream_rate))
 
 
 def _with_residuals(rows: DataFrame) -> DataFrame:
@@ -197,7 +199,11 @@ def falling_behind(lags: DataFrame) -> DataFrame:
     )
     never = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
     pending = counted(F.col("pending_last_msgs"), "message")
-    sentence = F.concat(never, F.lit(", "), pending, F.lit(" pending at the end"))
+    then = F.concat(
+        F.lit("when it was last seen, "), time_text("unseen_s"), F.lit(" before the end")
+    )
+    when = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(then)
+    sentence = F.concat(never, F.lit(", "), pending, F.lit(" pending "), when)
     more = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
         F.format_string("%.1f %s per minute", F.abs("growth_per_min"), more)
@@ -251,8 +257,8 @@ ANSWERS = (
         findings=(falling_behind, made_again),
         section=Section(
             "Lag",
-            ("session", "stream", "consumer", "pending_last_msgs", "pending_max_msgs",
-             "growth_per_min", "drain_s", "behind_max_s", "never_caught_up"),
+            ("session", "stream", "consumer", "pending_last_msgs", "unseen_s",
+             "pending_max_msgs", "growth_per_min", "drain_s", "behind_max_s", "never_caught_up"),
             "No consumers.",
         ),
         sorted_by=("-pending_last_msgs", "-pending_max_msgs"),

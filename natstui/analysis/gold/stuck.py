@@ -11,8 +11,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
+from natstui.analysis.gold.answer import (
+    Answer,
+    Given,
+    consumer_text,
+    counted,
+    finding,
+    time_text,
+)
+from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.rates import long_runs
+from natstui.analysis.gold.session import SESSION_SUMMARY
+from natstui.analysis.gold.telling.recorded import with_recorded_cause
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -40,7 +50,12 @@ STUCK = Table(
         ("end_at_us", "bigint", "Last sample at this floor"),
         ("duration_s", "double", "Between the two"),
         ("open", "boolean", "It lasted until the recording of the consumer ended"),
-        ("cause", "string", f"The most likely cause: {', '.join(c.word for c in STUCK_CAUSES)}"),
+        (
+            "cause",
+            "string",
+            "What was found of it at the time; else the most likely cause: "
+            + ", ".join(cause.word for cause in STUCK_CAUSES),
+        ),
         ("ack_floor_stream_seq", "bigint", "Where the floor stood; the next message is to blame"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_end_msgs", "bigint", "Unprocessed at the end"),
@@ -152,12 +167,18 @@ def without_progress(stretches: DataFrame) -> DataFrame:
     )
 
 
+def _with_causes(given: Given) -> DataFrame:
+    rows = stuck(given.silver, given.gold("consumer_rate"), given.thresholds)
+    spans, sessions = given.gold(FINDINGS.name), given.gold(SESSION_SUMMARY.name)
+    return STUCK.contract(with_recorded_cause(rows, spans, sessions))
+
+
 PLACE = 60
 ANSWERS = (
     Answer(
         STUCK,
-        lambda given: stuck(given.silver, given.gold("consumer_rate"), given.thresholds),
-        needs=("consumer_rate",),
+        _with_causes,
+        needs=("consumer_rate", FINDINGS.name, SESSION_SUMMARY.name),
         findings=(without_progress,),
         section=Section(
             "Stuck consumers",

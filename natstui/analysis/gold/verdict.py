@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
 from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.telling.harm import ADVISED, HARMS, RECORDED, named_advice
+from natstui.analysis.gold.telling.harm import ADVISED, HARMS, OF_STREAMS, RECORDED
 from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns, looked_up
@@ -30,6 +30,9 @@ AT_ONCE_LEAST = 3
 _MOST_NAMED = 6
 _AT_ONCE_KINDS = ("stuck", "lag", "poison", "availability", RECORDED)
 """Kinds of findings that begin at a moment."""
+_OF_SUBJECTS = ("stuck", "lag", "redelivery", "poison", "delay", "capacity", "identity",
+                "change", "availability", RECORDED)  # fmt: skip
+"""Kinds of findings about a stream or consumer itself: each of these has one place."""
 _SURE_COUNT = 3
 """So many findings about the recordings are always among the ten, however light they are."""
 
@@ -84,16 +87,15 @@ def answer(others: Sequence[Answer]) -> Answer:
             "Nothing stands out.",
         ),
         sorted_by=("rank_count",),
-        told=named_advice,
     )  # fmt: skip
 
 
 def ranked(findings: DataFrame) -> DataFrame:
     """Return the table `verdict`: the heaviest findings, the first of its kind in full weight.
 
-    They are told in the order of their harm.
+    They are told in the order of their harm, and each stream and consumer has one place.
     """
-    rows = at_once(_causes(together(findings)))
+    rows = one_place(at_once(_causes(together(findings))))
     of_kind = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
@@ -104,6 +106,7 @@ def ranked(findings: DataFrame) -> DataFrame:
     heaviest = (F.col("weight_count").desc(), "kind", "subject", "cause")
     top = rows.orderBy(F.col("sure").desc(), *heaviest).limit(MOST_COUNT)
     top = top.withColumns({name: _advised(name) for name in ("harm", "code", "advice")})
+    top = top.withColumn("advice", named_advice())
     harms = F.array(*(F.lit(harm) for harm in HARMS))
     order = Window.orderBy(F.array_position(harms, F.col("harm")), *heaviest)
     return VERDICT.contract(top.withColumn("rank_count", F.row_number().over(order)))
@@ -149,6 +152,59 @@ def at_once(rows: DataFrame) -> DataFrame:
             "others_count": F.when(one_of_many, others).otherwise(0),
         }
     ).drop("begins", "time", "place", "subjects", "times")
+
+
+def one_place(rows: DataFrame) -> DataFrame:
+    """Tell what was found of one stream or consumer in one place: what lost messages, the worst.
+
+    The others are named in its evidence, and their weight is not lost.
+    """
+    own = F.col("kind").isin(*_OF_SUBJECTS) & ~F.col("subject").isin("account", "monitoring")
+    lost = F.coalesce(_advised("harm") == "lost", F.lit(False))
+    of_it = Window.partitionBy("session", "subject")
+    worst_first = of_it.orderBy(
+        lost.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
+    )
+    of_all = worst_first.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    found = rows.where(own).withColumns(
+        {
+            "place": F.row_number().over(worst_first),
+            "sentences": F.collect_list("sentence").over(of_all),
+            "heaviest": F.max("weight").over(of_it),
+        }
+    )
+    others = F.array_join(F.slice("sentences", 2, _MOST_NAMED), "; ")
+    also = F.when(F.size("sentences") > 1, F.concat(F.lit("also: "), others))
+    found = found.where("place = 1").withColumns(
+        {"evidence": F.concat_ws("; ", "evidence", also), "weight": F.col("heaviest")}
+    )
+    return found.drop("place", "sentences", "heaviest").unionByName(rows.where(~own))
+
+
+def named_advice() -> Column:
+    """Return the advice with the names of the stream, consumer and message in its commands."""
+    subject, at = F.col("subject"), F.instr("subject", " > ")
+    stream = F.substring_index(subject, " > ", 1)
+    consumer = F.when(at > 0, F.substring(subject, at + 3, F.length(subject)))
+    told = F.concat_ws("; ", "sentence", "evidence")
+    sequence = F.nullif(F.regexp_extract(told, r"\bmessage (\d+) ", 1), F.lit(""))
+    names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
+    named: Column = F.col("advice")
+    # First marks that are in no name: a stream may itself be called CONSUMER.
+    for mark, placeholder in enumerate(names, 1):
+        named = F.regexp_replace(named, rf"\b{placeholder}\b", chr(mark))
+    for mark, (placeholder, name) in enumerate(names.items(), 1):
+        known = F.coalesce(_quoted(name), F.lit(placeholder))
+        named = F.replace(named, F.lit(chr(mark)), known)
+    is_of_asset = (at > 0) | F.coalesce(F.startswith("code", F.lit(OF_STREAMS)), F.lit(False))
+    return F.when(is_of_asset, named).otherwise(F.col("advice"))
+
+
+def _quoted(name: Column) -> Column:
+    """Return a name as it stands in a command for a shell, as `shlex.quote` does."""
+    safe = F.regexp_like(name, F.lit(r"^[A-Za-z0-9_@%+=:,./-]+$"))
+    escaped = F.replace(name, F.lit("'"), F.lit("'\"'\"'"))
+    return F.when(safe, name).otherwise(F.concat(F.lit("'"), escaped, F.lit("'")))
 
 
 def _causes(rows: DataFrame) -> DataFrame:

@@ -25,8 +25,7 @@ def collect(store: Store, rows_count: int) -> dict[str, Any]:
 def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
     table = answer.table
     limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
-    found = first_rows(store, answer, limit + 1)
-    rows = [tuple(answer.told(row.asDict()).values()) if answer.told else row for row in found]
+    rows = first_rows(store, answer, limit + 1)
     return {
         "meaning": table.meaning,
         "section": answer.section and asdict(answer.section),

@@ -119,7 +119,9 @@ def configurations(index: DataFrame) -> DataFrame:
         {"name": "consumer"}
     )
     consumers = consumers.withColumn("filtered", F.size("filter_subjects") > 0)
-    for name in ("retention", "discard", "max_msgs", "max_bytes", "max_age_ns"):
+    of_streams = ("retention", "discard", "max_msgs", "max_bytes", "max_age_ns",
+                  "max_msgs_per_subject")  # fmt: skip
+    for name in of_streams:
         consumers = consumers.withColumn(name, nothing)
     streams = streams.withColumn("filtered", nothing)
     names = [column.name for column in CONFIGURATION.columns if column.name != "change_count"]

@@ -20,7 +20,7 @@ from natstui.analysis.silver.sources import Source, reads_here
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.files import open_plain
 
-PIPELINE_VERSION = 7
+PIPELINE_VERSION = 8
 """Raised when silver tables of older runs must be made again."""
 
 FILES = "records-*.jsonl*"

@@ -203,6 +203,7 @@ CONFIGURATION = _event_table(
         ("max_msgs", "bigint", "Limit of a stream; null is unlimited"),
         ("max_bytes", "bigint", "Limit of a stream; null is unlimited"),
         ("max_age_ns", "bigint", "Limit of a stream; null is unlimited"),
+        ("max_msgs_per_subject", "bigint", "Limit of a stream; null is unlimited"),
         ("pull", "boolean", "A pull consumer"),
         ("ack_policy", "string", "Acknowledgement policy of a consumer"),
         ("max_ack_pending_msgs", "bigint", "Limit of a consumer; null is unlimited"),

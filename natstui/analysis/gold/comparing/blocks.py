@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -22,7 +23,20 @@ from natstui.analysis.gold.comparing.verdicts import (
 from natstui.analysis.silver.layer import Silver
 
 BLOCK_US = 10_000_000
-_MOST_ROWS = 1_000_000
+MOST_COMPARED = 100_000
+"""Series of single streams and consumers, over all sessions: of more, a sample is compared."""
+SEED = 1
+_OF_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which part of the streams and consumers is compared, where there are too many."""
+
+    share: float
+    series_count: int
+    """Series of streams and consumers that there are: a metric of one of them in a session."""
+    seed: int = SEED
 
 
 def block_values(silver: Silver, loads: DataFrame, slotted: DataFrame) -> DataFrame:
@@ -118,8 +132,15 @@ def _bench_latency(silver: Silver) -> DataFrame:
     return rows.groupBy("session", metric, second).agg(mean.alias("value"))
 
 
-def reduce(values: DataFrame) -> list[Reduced]:
-    """Reduce the values of each metric to what the test needs, as `statistics.series_of` does."""
+def reduce(
+    values: DataFrame, most_compared: int = MOST_COMPARED
+) -> tuple[list[Reduced], Sample | None]:
+    """Reduce the values of each metric to what the test needs, as `statistics.series_of` does.
+
+    Of more than `most_compared` series of streams and consumers a sample is returned: the same
+    streams and consumers in every session, chosen by a hash of their names. All that is measured
+    of everything together is always there.
+    """
     of = ["session", "metric", "stream", "consumer"]
     order = Window.partitionBy(*of).orderBy("at_us")
     rows = values.where(F.col("value").isNotNull())
@@ -153,8 +174,18 @@ def reduce(values: DataFrame) -> list[Reduced]:
         _zero(F.var_samp("step")),
         _no_nan(F.corr("step", "step_before")),
     )
-    rows = sums.orderBy(*of).take(_MOST_ROWS)
-    return [_reduced(*row) for row in rows]
+    together = F.col("stream").isNull()
+    rows = sums.orderBy(~together, *of).take(most_compared + 1)
+    if len(rows) <= most_compared:
+        return [_reduced(*row) for row in rows], None
+    counted = values.where(~together & F.col("value").isNotNull()).select(*of).distinct()
+    sample = Sample(0.0, counted.count())
+    sample = replace(sample, share=min(1.0, most_compared / sample.series_count))
+    chosen = F.pmod(F.xxhash64("stream", "consumer", F.lit(SEED)), F.lit(_OF_MILLION))
+    kept = together | (chosen < round(sample.share * _OF_MILLION))
+    # What a hash chooses is about that share, and never all: the list is bounded all the same.
+    rows = sums.where(kept).orderBy(~together, *of).collect()
+    return [_reduced(*row) for row in rows], sample
 
 
 def _reduced(

@@ -65,19 +65,21 @@ def _forecast(poll: DataFrame, what: str) -> DataFrame:
     polls = poll.where(used.isNotNull()).withColumnsRenamed(
         {f"{what}_bytes": "used_bytes", _LIMITS[what]: "limit_bytes"}
     )
-    whole, order = Window.partitionBy("session"), Window.partitionBy("session").orderBy("mono_us")
-    first, last = F.min("mono_us").over(whole), F.max("mono_us").over(whole)
-    number = F.floor((F.col("mono_us") - first) * PARTS_COUNT / (last - first))
+    whole, order = Window.partitionBy("session"), Window.partitionBy("session").orderBy("at_us")
+    # In UTC without the steps of the clock, for the reason that `account_capacity` has.
+    moment_us = F.col("at_us").cast("double")
+    first, last = F.min(moment_us).over(whole), F.max(moment_us).over(whole)
+    number = F.floor((moment_us - first) * PARTS_COUNT / F.nullif(last - first, F.lit(0.0)))
     polls = polls.select(
-        "session", "at_us", "mono_us", "used_bytes", "limit_bytes",
+        "session", "at_us", "used_bytes", "limit_bytes",
         F.least(number, F.lit(PARTS_COUNT - 1)).alias("part"),
         (F.col("used_bytes") - F.lag("used_bytes").over(order)).alias("grown_bytes"),
-        ((F.col("mono_us") - F.lag("mono_us").over(order)) / 1e6).alias("elapsed_s"),
+        ((moment_us - F.lag(moment_us).over(order)) / 1e6).alias("elapsed_s"),
     )  # fmt: skip
     parts = polls.groupBy("session", "part").agg(
         F.sum("grown_bytes").alias("grown_bytes"),
         F.sum("elapsed_s").alias("elapsed_s"),
-        F.max_by(F.struct("at_us", "used_bytes", "limit_bytes"), "mono_us").alias("newest"),
+        F.max_by(F.struct("at_us", "used_bytes", "limit_bytes"), "at_us").alias("newest"),
     )
     # A session of one poll has no time in it.
     growth = F.when(F.col("elapsed_s") > 0, F.col("grown_bytes") / F.col("elapsed_s"))

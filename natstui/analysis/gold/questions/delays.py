@@ -76,7 +76,12 @@ def delay(given: Given) -> DataFrame:
         (F.max("pending_msgs") / F.nullif(F.avg("delivered_per_s"), F.lit(0))).alias("wait_s"),
     )  # fmt: skip
     # Whatever takes nothing has a backlog of all that is stored: it is stuck, not delayed.
-    return DELAY.contract(_strongest(rows.where(F.col("taken_per_s") > 0)))
+    found = _strongest(rows.where(F.col("taken_per_s") > 0))
+    # Of one that never caught up the backlog only grows: whatever grows too goes along with it.
+    never = given.gold("lag").where("never_caught_up").select("session", "stream", "consumer")
+    never = never.distinct().withColumn("driver", F.lit("bursts"))
+    key = ["session", "stream", "consumer", "driver"]
+    return DELAY.contract(found.join(F.broadcast(never), key, "left_anti"))
 
 
 def _with_drivers(given: Given) -> DataFrame:
@@ -167,7 +172,7 @@ ANSWERS = (
     Answer(
         DELAY,
         delay,
-        needs=("picture", "availability"),
+        needs=("picture", "availability", "lag"),
         findings=(follows,),
         section=Section(
             "What delays whom",

@@ -5,15 +5,12 @@ One home for the screen, the text and the page. Imports no pyspark.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any
 
 from natstui.model.findings.catalogue import account, consumers, status, streams
 from natstui.model.findings.catalogue.consumers import COMES_AGAIN, HOLDS_BACK, STUCK_CAUSES
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.finding import with_names
 
 HARMS = {
     "lost": "messages were lost or refused",
@@ -47,18 +44,6 @@ def advice_of(kind: Kind) -> str:
     """Return what to look at and what to do, as sentences."""
     stop = "" if kind.check.endswith("?") else "."
     return f"Check {kind.check}{stop} {kind.act[:1].upper()}{kind.act[1:]}."
-
-
-def named_advice(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of the verdict with what it is about in the commands of its advice."""
-    subject, advice = row["subject"] or "", row["advice"] or ""
-    stream, _, consumer = subject.partition(" > ")
-    if not consumer and not (row["code"] or "").startswith(OF_STREAMS):
-        return row
-    told = f"{row['sentence']}; {row.get('evidence')}"
-    sequence = re.search(r"\bmessage (\d+) ", told)
-    named = with_names(advice, stream, consumer, sequence[1] if sequence else "")
-    return {**row, "advice": named or None}
 
 
 def _of(harm: str, kind: Kind) -> Advised:
@@ -162,6 +147,10 @@ ADVISED: dict[tuple[str, str], Advised] = {
         "blind", "",
         "Analyse it once on the machine where it lies, or record with a natstui that keeps its "
         "findings.",
+    ),
+    ("recording", "sampled"): Advised(
+        "blind", "",
+        "Compare fewer sessions at a time: of fewer, every stream and consumer is compared.",
     ),
     ("comparison", "slower"): Advised(
         "late", "",

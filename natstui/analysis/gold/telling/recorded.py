@@ -31,10 +31,10 @@ _LONG_S = 3600
 """A finding that held for so long weighs most."""
 
 
-def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFrame:
-    """Return findings of the answers, with the cause that a recorded finding gives.
+def _with_reasons(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Add `why`, the code of the recorded finding that explains a row, and what it is found by.
 
-    It was open for most of the time that the finding is about; for one that is about the whole
+    It was open for most of the time that the row is about; for one that is about the whole
     session, it may also have been open at the end.
     """
     known = spans.where(F.col("consumer").isNotNull()).groupBy(
@@ -46,7 +46,12 @@ def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFra
         "session", F.col("start_at_us").alias("first_us"), F.col("end_at_us").alias("last_us")
     )
     told = rows.join(F.broadcast(known), ["session", "subject"], "left")
-    told = told.join(F.broadcast(bounds), "session", "left").withColumn("why", _why())
+    return told.join(F.broadcast(bounds), "session", "left").withColumn("why", _why())
+
+
+def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Return findings of the answers, with the cause that a recorded finding gives."""
+    told = _with_reasons(rows, spans, sessions)
     why, word = F.col("why"), _word(F.col("why"))
     since, until = _since(), _until()
 
@@ -67,6 +72,15 @@ def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFra
         F.concat_ws("; ", newest, "evidence").alias("evidence"),
         "start_at_us", "end_at_us", "weight",
     )  # fmt: skip
+
+
+def with_recorded_cause(stretches: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Return the stretches of the table `stuck` with the causes that the verdict has."""
+    names = stretches.columns
+    rows = stretches.withColumns({"kind": F.lit(_STUCK), "subject": consumer_text()})
+    rows = _with_reasons(rows, spans, sessions)
+    cause = F.coalesce(_word(F.col("why")), F.col("cause"))
+    return rows.withColumn("cause", cause).select(*names)
 
 
 def _since() -> Column:

@@ -1,0 +1,66 @@
+"""Answer: how the API of JetStream was used over time, and how often it answered with errors."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.defaults import Thresholds
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.rates import bucket_start
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+
+API_USE = Table(
+    "api_use",
+    "Requests and errors of the JetStream API of the account, per bucket of time.",
+    columns(
+        SESSION,
+        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("requests_count", "bigint", "Requests of the account since the poll before"),
+        ("errors_count", "bigint", "Of these, those that failed"),
+        ("rtt_median_us", "double", "Median round trip of a request of the recorder"),
+    ),
+)
+
+
+def api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
+    """Return the table `api_use`."""
+    order = Window.partitionBy("session").orderBy("mono_us")
+    polls = silver.poll.where(F.col("api_errors_count").isNotNull())
+
+    def more(name: str) -> Column:
+        """Return the change; a counter that goes back began again, with another meta leader."""
+        now, before = F.col(name), F.lag(name).over(order)
+        return F.coalesce(F.when(now < before, now).otherwise(now - before), F.lit(0))
+
+    polls = polls.withColumns(
+        {
+            "more_requests": more("api_requests_count"),
+            "more_errors": more("api_errors_count"),
+            "bucket_at_us": bucket_start(F.col("at_us"), thresholds),
+        }
+    )
+    rows = polls.groupBy("session", "bucket_at_us").agg(
+        F.sum("more_requests").alias("requests_count"),
+        F.sum("more_errors").alias("errors_count"),
+        F.median("api_rtt_us").alias("rtt_median_us"),
+    )
+    return API_USE.contract(rows)
+
+
+PLACE = 125
+ANSWERS = (
+    Answer(
+        API_USE,
+        lambda given: api_use(given.silver, given.thresholds),
+        section=Section(
+            "API over time, most errors first",
+            ("session", "bucket_at_us", "requests_count", "errors_count", "rtt_median_us"),
+            "The use of the API was not recorded.",
+        ),
+        sorted_by=("-errors_count", "session", "bucket_at_us"),
+        most_rows_count=50,
+    ),
+)

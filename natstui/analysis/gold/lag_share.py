@@ -1,0 +1,71 @@
+"""Answer: how long the next message of each consumer waited, and who led it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
+from natstui.model.findings.thresholds import FALLING_BEHIND_S
+
+_PERCENTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
+_PERCENT = "of the time was its next message younger; null where its age was never known"
+
+LAG_SHARE = Table(
+    "lag_share",
+    "How long the next message of each consumer waited: percentiles, and the share over the "
+    f"objective of {FALLING_BEHIND_S:g} s.",
+    CONSUMER_IDENTITY
+    + columns(
+        ("known_count", "bigint", "Samples in which it is known: none pending, or its age"),
+        ("p50_s", "double", f"50 % {_PERCENT}"),
+        ("p95_s", "double", f"95 % {_PERCENT}"),
+        ("p99_s", "double", f"99 % {_PERCENT}"),
+        ("max_s", "double", "The longest wait"),
+        ("over_share", "double", "Share of these samples in which it waited longer than that"),
+        ("leader", "string", "Server that led the consumer last"),
+        ("pinned_client", "string", "Client that was pinned last"),
+    ),
+)
+
+
+def lag_share(silver: Silver) -> DataFrame:
+    """Return the table `lag_share`."""
+    age_s = F.greatest(F.col("at_us") - F.col("next_at_us"), F.lit(0)) / 1e6
+    age_s = F.when(F.col("next_at_us").isNotNull(), age_s)
+    # Without a message pending none waits; with some, its age must have been asked for.
+    wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
+    rows = silver.consumer_sample.withColumn("wait_s", wait_s)
+    known = F.count("wait_s")
+    over = F.count_if(F.col("wait_s") > F.lit(float(FALLING_BEHIND_S)))
+    rows = rows.groupBy("series_id", *(column.name for column in CONSUMER_IDENTITY)).agg(
+        known.alias("known_count"),
+        *(F.percentile("wait_s", share).alias(name) for name, share in _PERCENTILES.items()),
+        F.max("wait_s").alias("max_s"),
+        F.when(known > 0, over / known).alias("over_share"),
+        *(
+            F.max_by(name, F.when(F.col(name).isNotNull(), F.col("mono_us"))).alias(name)
+            for name in ("leader", "pinned_client")
+        ),
+    )
+    return LAG_SHARE.contract(rows)
+
+
+PLACE = 72
+ANSWERS = (
+    Answer(
+        LAG_SHARE,
+        lambda given: lag_share(given.silver),
+        section=Section(
+            "Waiting time of the next message",
+            ("session", "stream", "consumer", "over_share", "p50_s", "p95_s", "p99_s", "max_s",
+             "leader", "pinned_client"),
+            "No consumers.",
+        ),
+        sorted_by=("-over_share", "-p99_s", "session", "stream", "consumer"),
+        most_rows_count=100,
+    ),
+)  # fmt: skip

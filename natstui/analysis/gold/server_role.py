@@ -1,0 +1,68 @@
+"""Answer: what each server of a system led, one row per server."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+
+SERVER_ROLE = Table(
+    "server_role",
+    "What each server led, as the rows of streams and consumers say.",
+    columns(
+        SESSION,
+        ("server", "string", "Name of the server"),
+        ("streams_count", "bigint", "Streams that it led at their last sample"),
+        ("consumers_count", "bigint", "Consumers that it led at their last sample"),
+        ("led_share", "double", "Of all samples that have a leader, those that it led"),
+        ("left_count", "bigint", "Times that a stream or consumer passed to another leader"),
+    ),
+)
+
+
+def server_role(silver: Silver) -> DataFrame:
+    """Return the table `server_role`."""
+    streams = _led(silver.stream_sample, "streams_count", "consumers_count")
+    consumers = _led(silver.consumer_sample, "consumers_count", "streams_count")
+    rows = streams.unionByName(consumers).groupBy("session", "server").agg(
+        *(F.sum(name).alias(name)
+          for name in ("streams_count", "consumers_count", "left_count", "samples_count"))
+    )  # fmt: skip
+    every = F.sum("samples_count").over(Window.partitionBy("session"))
+    return SERVER_ROLE.contract(rows.withColumn("led_share", F.col("samples_count") / every))
+
+
+def _led(samples: DataFrame, own: str, other: str) -> DataFrame:
+    """Return what each server led of one kind of rows, in the column `own`."""
+    order = Window.partitionBy("series_id").orderBy("mono_us")
+    rows = samples.where(F.col("leader").isNotNull()).select(
+        "session",
+        F.col("leader").alias("server"),
+        F.lead("leader").over(order).alias("next_leader"),
+    )
+    is_last, next_leader = F.col("next_leader").isNull(), F.col("next_leader")
+    return rows.groupBy("session", "server").agg(
+        F.count("*").alias("samples_count"),
+        F.count_if(is_last).alias(own),
+        F.lit(0).cast("bigint").alias(other),
+        F.count_if(~is_last & (next_leader != F.col("server"))).alias("left_count"),
+    )
+
+
+PLACE = 122
+ANSWERS = (
+    Answer(
+        SERVER_ROLE,
+        lambda given: server_role(given.silver),
+        section=Section(
+            "Servers",
+            ("session", "server", "streams_count", "consumers_count", "led_share", "left_count"),
+            "No leader was known.",
+        ),
+        sorted_by=("session", "server"),
+    ),
+)

@@ -45,7 +45,8 @@ def _full(gold: Gold, told: Tell) -> Iterator[Row]:
                 f"at this growth its {what} is full on {_moment(full)}",
                 f"between {_moment(first)} and {_moment(last)} (95 % sure), "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second more, {used}",
-                f"{what} near",
+                f"{what} near" if row["used_bytes"] >= 0.8 * row["limit_bytes"]
+                else f"{what} full soon",
             )  # fmt: skip
 
 

@@ -254,6 +254,16 @@ def _messages(gold: Gold) -> Iterator[Row]:
                 f"{share * 100:.1f} % of deliveries were repeats",
                 f"{row['repeated_msgs']} of {row['delivered_msgs']} deliveries",
             )  # fmt: skip
+        if count := row["given_up_count"]:
+            first = max(row["delivered_msgs"] - row["repeated_msgs"], 0)
+            share = f" ({count / first * 100:.1f} %)" if first >= count else ""
+            yield _told(
+                row, "redelivery", _consumer(row), 63 + min(math.log10(count), 9) / 10,
+                f"{_counted(count, 'message')} dropped after max deliver",
+                f"of {_counted(first, 'message')} delivered{share}" if first
+                else "none was delivered for the first time",
+                "gave up",
+            )  # fmt: skip
         if row["terminated_count"]:
             yield _told(
                 row, "redelivery", _consumer(row), 32,
@@ -276,6 +286,11 @@ def _server(gold: Gold) -> Iterator[Row]:
         times = [row[n] for n in ("msgs_full_in_s", "bytes_full_in_s") if row[n] is not None]
         if not times or row["discard"] != "new" or row["unseen_s"] >= 30:
             continue
+        shares = [
+            row[f"stored_{what}"] / row[f"max_{what}"]
+            for what in ("msgs", "bytes")
+            if row[f"max_{what}"]
+        ]
         if (soon := min(times)) == 0:
             yield _told(
                 row, "capacity", row["stream"], 76, "full: it refuses messages",
@@ -291,7 +306,7 @@ def _server(gold: Gold) -> Iterator[Row]:
                 f"grows by {row['growth_msgs_per_s']:.1f} messages and "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second, between "
                 f"{time_text(row['earliest_s'])} and {time_text(row['latest_s'])} (95 % sure)",
-                "soon full",
+                "near" if max(shares) >= 0.8 else "full soon",
             )  # fmt: skip
     for row in gold["capacity"]:
         if row["resets_count"]:

@@ -68,8 +68,8 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "server_role": oracle_rest.server_role,
     **oracle_questions.OF_A_SESSION,
 }
-OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups"}
-"""Tables with tests of their own below."""
+OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups", "ephemeral"}
+"""Tables with tests of their own, below and in `test_ephemeral`."""
 
 
 def found(analysed: Analysed, table: str) -> list[Row]:

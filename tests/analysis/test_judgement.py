@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 
 _SECOND_US = 1_000_000
 _AT_US = 1_790_000_000 * _SECOND_US
-_FOUND = (
+FOUND = (
     "session string, kind string, subject string, cause string, sentence string, evidence string, "
     "start_at_us bigint, end_at_us bigint, weight double"
 )
@@ -56,7 +56,7 @@ def found(
 
 
 def told(spark: SparkSession, rows: list[tuple[Any, ...]]) -> list[Any]:
-    return ranked(spark.createDataFrame(rows, _FOUND)).orderBy("rank_count").collect()
+    return ranked(spark.createDataFrame(rows, FOUND)).orderBy("rank_count").collect()
 
 
 def test_what_began_at_once_for_many_is_told_once_and_of_the_worst(spark: SparkSession) -> None:
@@ -197,7 +197,7 @@ def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_to
         [span("S", "NT-S05", 100, 758.0), span("S", "NT-S01", 900, 3.0),
          span("T", "NT-S01", 900, 3.0)],
     )  # fmt: skip
-    away = spark.createDataFrame([found("S", 900, 70), found("T", 900, 70)], _FOUND)
+    away = spark.createDataFrame([found("S", 900, 70), found("T", 900, 70)], FOUND)
     rows = away.unionByName(recorded(spans))
     rows = told_once(rows, _advised("code"), _advised("harm"))
     first, *others = ranked(rows).orderBy("rank_count").collect()
@@ -226,7 +226,7 @@ def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
     sessions = spark.createDataFrame(ordered(SESSION_SUMMARY, [session]), SESSION_SUMMARY.ddl())
     stuck = ("A", "stuck", "S > c", "unexplained", "stuck for 5 min", "floor 0", _AT_US,
              _AT_US + 300 * _SECOND_US, 70.0)  # fmt: skip
-    (row,) = explained(spark.createDataFrame([stuck], _FOUND), spans, sessions).collect()
+    (row,) = explained(spark.createDataFrame([stuck], FOUND), spans, sessions).collect()
     assert (row["sentence"], row["evidence"]) == (
         "stuck for 5 min: no open pulls", "that time; floor 0",
     )  # fmt: skip
@@ -275,7 +275,7 @@ def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSessio
     assert f"`nats consumer next ORDERS {quoted}`" in no_pulls
     itself = advised("stuck", "no open pulls", "CONSUMER > STREAM", "stuck for 39 s")
     assert "`nats consumer next CONSUMER STREAM`" in itself
-    near = advised("capacity", "soon full", "ORDERS", "at this growth full in 1.4 h")
+    near = advised("capacity", "near", "ORDERS", "at this growth full in 1.4 h")
     assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)
     # Of the account and of monitoring no stream is known.
     for kind, cause in (("capacity", "storage near"), ("availability", "unavailable")):

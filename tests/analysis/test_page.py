@@ -212,7 +212,7 @@ def test_a_report_begins_with_verdict_and_findings_and_leaves_out_what_was_not_t
     assert found == [name for name, section in SECTIONS.items() if not section.optional]
     assert {name for name, section in SECTIONS.items() if section.optional} == {
         "ack_time_summary", "bench_throughput", "bench_latency_summary", "bench_account",
-        "bench_knee", "change", "delay", "idle",
+        "bench_knee", "change", "delay", "idle", "ephemeral",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from natstui.analysis.gold.telling.forecast import (
     is_certain,
     is_known,
     left_s,
+    near_or_soon,
     numbered_parts,
     told_s,
     with_growth,
@@ -289,7 +290,8 @@ def soon_full(streams: DataFrame) -> DataFrame:
         F.format_string(" and %d bytes", "stored_bytes"),
     )  # fmt: skip
     evidence = F.when(is_full, kept).otherwise(F.concat_ws(", ", grows, interval))
-    cause = F.when(is_full, "full").otherwise("soon full")
+    shares = (F.col(f"stored_{what}") / F.nullif(f"max_{what}", F.lit(0)) for what in _LEVELS)
+    cause = F.when(is_full, "full").otherwise(near_or_soon(F.greatest(*shares)))
     return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
 
 

@@ -66,6 +66,6 @@ ANSWERS = (
             "No consumers.",
         ),
         sorted_by=("-over_share", "-p99_s", "session", "stream", "consumer"),
-        most_rows_count=100,
+        most_rows_count=50,
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
 from natstui.analysis.gold.rates import bucket_start
 from natstui.analysis.gold.stuck import POISON_LEAST_COUNT
+from natstui.analysis.gold.telling.harm import GAVE_UP
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -178,6 +179,25 @@ def terminated(consumers: DataFrame) -> DataFrame:
     return finding(rows, "redelivery", consumer_text(), F.lit(32), words, F.lit(TERMINATED))
 
 
+def gave_up(consumers: DataFrame) -> DataFrame:
+    """Return findings about consumers that dropped messages after max deliver.
+
+    Counted by advisories: of many at a time only the count is recorded, and no message is named.
+    """
+    rows, count = consumers.where(F.col("given_up_count") > 0), F.col("given_up_count")
+    sentence = F.concat(counted(count, "message"), F.lit(" dropped after max deliver"))
+    first = F.greatest(F.col("delivered_msgs") - F.col("repeated_msgs"), F.lit(0))
+    share = F.when(first >= count, F.format_string(" (%.1f %%)", count / first * 100))
+    delivered = F.concat(
+        F.lit("of "), counted(first, "message"), F.lit(" delivered"), F.coalesce(share, F.lit(""))
+    )
+    evidence = F.when(first > 0, delivered).otherwise("none was delivered for the first time")
+    weight = 63 + F.least(F.log10(count), F.lit(9)) / 10
+    return finding(
+        rows, "redelivery", consumer_text(), weight, (sentence, evidence), F.lit(GAVE_UP)
+    )
+
+
 def never_settled(messages: DataFrame) -> DataFrame:
     """Return findings about messages that were delivered often and never settled."""
     rows = messages.where(~F.col("acked") & ~F.col("terminated"))
@@ -200,7 +220,7 @@ ANSWERS = (
         REDELIVERY,
         lambda given: redelivery(given.silver, given.gold("consumer_rate")),
         needs=("consumer_rate",),
-        findings=(repeated, terminated),
+        findings=(repeated, terminated, gave_up),
         section=Section(
             "Redelivery",
             ("session", "stream", "consumer", "delivered_msgs", "repeated_msgs",

@@ -64,5 +64,6 @@ ANSWERS = (
             "No leader was known.",
         ),
         sorted_by=("session", "server"),
+        most_rows_count=50,
     ),
 )

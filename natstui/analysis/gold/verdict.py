@@ -13,7 +13,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
+from natstui.analysis.gold.ephemeral import EPHEMERAL, as_families, members
 from natstui.analysis.gold.findings import FINDINGS
+from natstui.analysis.gold.rates import CONSUMER_RATE
 from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.telling.harm import ADVISED, HARMS, OF_STREAMS, RECORDED
 from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
@@ -74,12 +76,17 @@ def answer(others: Sequence[Answer]) -> Answer:
         rows = reduce(lambda rows, more: rows.unionAll(more), parts)
         spans, sessions = given.gold(FINDINGS.name), given.gold(SESSION_SUMMARY.name)
         rows = explained(rows, spans, sessions).unionByName(recorded(spans))
-        return ranked(told_once(rows, _advised("code"), _advised("harm")))
+        rows = told_once(rows, _advised("code"), _advised("harm"))
+        if not given.is_empty(EPHEMERAL.name):
+            alike = members(given.silver, given.gold(CONSUMER_RATE.name))
+            rows = as_families(rows, alike)
+        return ranked(rows)
 
     return Answer(
         VERDICT,
         rows,
-        needs=(*(one.table.name for one in found), FINDINGS.name),
+        needs=(*(one.table.name for one in found), FINDINGS.name, EPHEMERAL.name,
+               CONSUMER_RATE.name),
         section=Section(
             "Worth looking at",
             ("rank_count", "harm", "code", "session", "subject", "sentence", "evidence",

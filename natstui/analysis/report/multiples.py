@@ -7,7 +7,7 @@ from itertools import groupby
 
 from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text
 from natstui.analysis.report.lines import chart
-from natstui.analysis.report.sections import Result, rows_of
+from natstui.analysis.report.sections import Result, families, family, rows_of
 from natstui.units import counted, duration_text
 
 _LEVELS = 5
@@ -24,7 +24,13 @@ def _drawn(result: Result, session: str) -> list[list[Result]]:
     """Return the buckets of each consumer drawn, the worst first."""
     rows = [row for row in rows_of(result, "picture", session) if row["rank_count"]]
     drawn = [list(many) for _, many in groupby(rows, key=lambda row: row["rank_count"])]
-    return [many for many in drawn if len(many) >= _LEAST_POINTS] or drawn
+    drawn = [many for many in drawn if len(many) >= _LEAST_POINTS] or drawn
+    # Of ephemeral consumers with like names the worst is drawn.
+    known = families(result)
+    first: dict[object, list[Result]] = {}
+    for many in drawn:
+        first.setdefault(family(many[0], known) or many[0]["rank_count"], many)
+    return list(first.values())
 
 
 def load_charts(result: Result, session: str, axis: Axis) -> str:

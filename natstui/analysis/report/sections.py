@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from natstui.analysis.gold.telling.family import family_of
 from natstui.analysis.section import Section
 from natstui.clean import clean_line
 from natstui.units import UNKNOWN, moment_text, quantity_text, title_text
@@ -52,12 +53,10 @@ def shown(result: Result, name: str) -> Shown:
     table = result["tables"][name]
     section = Section(**table["section"])
     types = {column["name"]: column["type"] for column in table["columns"]}
-    names = list(types)
     alone = len(result["sessions"]) == 1 and name != "session"
     kept = tuple(one for one in section.columns if not (alone and one == "session"))
-    places = [names.index(one) for one in kept]
     rows = tuple(
-        tuple(cell_text(names[place], row[place]) for place in places) for row in table["rows"]
+        tuple(cell_text(one, row[one]) for one in kept) for row in _as_families(result, name)
     )
     return Shown(
         name,
@@ -67,6 +66,47 @@ def shown(result: Result, name: str) -> Shown:
         rows,
         bool(table["cut"]),
     )
+
+
+Family = tuple[str, str, str]
+"""Session, stream, and how the names of its ephemeral consumers begin."""
+_MOMENTS = ("bucket_at_us", "start_at_us")
+"""Columns of tables that have several rows of one consumer."""
+
+
+def families(result: Result) -> dict[Family, int]:
+    """Return how many ephemeral consumers there are of each family."""
+    return {
+        (row["session"], row["stream"], row["name"]): row["consumers_count"]
+        for row in rows_of(result, "ephemeral")
+    }
+
+
+def family(row: Result, known: Mapping[Family, int]) -> Family | None:
+    """Return the family of the consumer that a row is about; None for one by itself."""
+    name = family_of(row.get("consumer") or "")
+    found = (row["session"], row.get("stream") or "", name or "")
+    return found if found in known else None
+
+
+def _as_families(result: Result, name: str) -> list[Result]:
+    """Return the rows of a table, of each family of ephemeral consumers the first one.
+
+    Tables with several rows of one consumer have all of theirs.
+    """
+    rows, known = rows_of(result, name), families(result)
+    names = {column["name"] for column in result["tables"][name]["columns"]}
+    if not known or "created_at_us" not in names or names & {*_MOMENTS}:
+        return rows
+    kept, seen = [], set[Family]()
+    for row in rows:
+        of = family(row, known)
+        if of is None:
+            kept.append(row)
+        elif of not in seen:
+            seen.add(of)
+            kept.append(row | {"consumer": f"{row['consumer']} (1 of {known[of]} {of[2]})"})
+    return kept
 
 
 def sections(result: Result) -> list[Shown]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from natstui.analysis.gold.telling.harm import LOSING
 from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text
-from natstui.analysis.report.sections import Result, rows_of
+from natstui.analysis.report.sections import Result, families, family, rows_of
 from natstui.model.findings.catalogue import account, consumers, streams
 from natstui.units import duration_text, moment_text
 
@@ -133,7 +133,13 @@ def _bar(span: Span, axis: Axis) -> str:
 def lanes_of(result: Result, session: str, axis: Axis) -> dict[str, list[Span]]:
     """Return the spans by lane: everything first, then the worst consumers and streams."""
     lanes: dict[str, list[Span]] = {}
+    known = families(result)
     for span in _spans(result, session, axis):
+        stream, _, consumer = span.lane.partition(" > ")
+        of = family({"session": session, "stream": stream, "consumer": consumer}, known)
+        if of:
+            words = f"{consumer}: {span.words}"
+            span = replace(span, lane=f"{stream} > {of[2]}", words=words)
         lanes.setdefault(span.lane, []).append(span)
     order = list(LOOKS)
 
@@ -169,6 +175,10 @@ def _spans(result: Result, session: str, axis: Axis) -> Iterator[Span]:
         look, end_us = _LOOK_OF_KIND.get(row["kind"], "other"), row["end_at_us"]
         words = f"{row['kind'].replace('_', ' ')} {row['detail'] or ''}"
         yield Span(_lane(row), look, words, row["start_at_us"], end_us or row["start_at_us"])
+    for row in rows_of(result, "poison", session):
+        if row["given_up"]:
+            words = f"message {row['stream_seq']} dropped after max deliver"
+            yield Span(_lane(row), "lost", words, row["last_at_us"], row["last_at_us"])
     yield from _repeats(result, session)
     for row in rows_of(result, "bench_steady", session):
         words = f"benchmark {row['run_id']}, {row['role']}"

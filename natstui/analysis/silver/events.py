@@ -112,7 +112,9 @@ def configurations(index: DataFrame) -> DataFrame:
     nothing = F.lit(None)
     streams = rows.select("session", "at_us", F.explode("streams").alias("row"))
     streams = streams.select("session", "at_us", "row.*").withColumnsRenamed({"name": "stream"})
-    for name in ("consumer", "pull", "ack_policy", "max_ack_pending_msgs", "max_deliver_count"):
+    of_consumers = ("consumer", "durable", "pull", "ack_policy", "max_ack_pending_msgs",
+                    "max_deliver_count")  # fmt: skip
+    for name in of_consumers:
         streams = streams.withColumn(name, nothing)
     consumers = rows.select("session", "at_us", F.explode("consumers").alias("row"))
     consumers = consumers.select("session", "at_us", "row.*").withColumnsRenamed(

@@ -204,6 +204,7 @@ CONFIGURATION = _event_table(
         ("max_bytes", "bigint", "Limit of a stream; null is unlimited"),
         ("max_age_ns", "bigint", "Limit of a stream; null is unlimited"),
         ("max_msgs_per_subject", "bigint", "Limit of a stream; null is unlimited"),
+        ("durable", "boolean", "A consumer with a durable name"),
         ("pull", "boolean", "A pull consumer"),
         ("ack_policy", "string", "Acknowledgement policy of a consumer"),
         ("max_ack_pending_msgs", "bigint", "Limit of a consumer; null is unlimited"),

@@ -12,7 +12,7 @@ from natstui.clean import clean_line
 from natstui.errors import SessionError
 from natstui.model.findings.catalogue.consumers import FALLING_BEHIND
 from natstui.model.findings.catalogue.every import KINDS
-from natstui.model.findings.catalogue.streams import S_NEAR
+from natstui.model.findings.catalogue.streams import S_FULL_SOON, S_NEAR
 from natstui.model.findings.thresholds import FALLING_BEHIND_S, NEAR_SHARE
 from natstui.model.records.findings import FindingTold
 from natstui.session.files.folder import INFO
@@ -97,7 +97,7 @@ def _against(finding: FindingTold, result: dict[str, Any], session: str) -> Iter
                     f"{row['pending_last_msgs']} pending at the end, which are delivered in "
                     f"{duration_text(drain_s)}"
                 )
-    if finding.code == S_NEAR.code:
+    if finding.code in (S_NEAR.code, S_FULL_SOON.code):
         for row in _rows(result, "capacity", session, finding):
             ahead = [row[f"{what}_full_in_s"] for what in ("msgs", "bytes")]
             shares = [

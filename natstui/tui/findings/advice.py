@@ -51,6 +51,7 @@ ADVISED: Mapping[Kind, tuple[str, ...]] = {
     s.S_SOURCE_ERROR: ("edit-stream sources",),
     s.S_UNSERVED: ("add-consumer", "edit-stream subjects"),
     s.S_NEAR: ("edit-stream max_bytes", "purge_stream"),
+    s.S_FULL_SOON: ("edit-stream max_bytes", "purge_stream"),
     s.S_SUBJECTS: ("edit-stream max_msgs_per_subject",),
     s.S_OWN_SUBJECTS: ("edit-stream max_msgs_per_subject", "edit-stream max_age"),
     s.S_HOLES: ("purge_stream",),

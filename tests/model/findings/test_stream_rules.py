@@ -155,7 +155,12 @@ def test_how_long_a_stream_that_refuses_will_last_is_told() -> None:
     life = Life({}, {"discard": "new", "max_msgs": 10_000})
     for second in range(22):
         life.poll(stream={"stored_msgs": 1000 + 100 * second, "last_seq": 1000 + 100 * second})
-    assert life.open["NT-S26"].text == "3100 of 10000 messages, full in 1m09s"
+    assert life.open.keys() == {"NT-S42"}
+    assert life.open["NT-S42"].text == "3100 of 10000 messages, full in 1m09s"
+    for second in range(22, 74):
+        life.poll(stream={"stored_msgs": 1000 + 100 * second, "last_seq": 1000 + 100 * second})
+    assert life.open.keys() == {"NT-S26"}
+    assert life.open["NT-S26"].text == "8300 of 10000 messages, full in 17s"
 
 
 def test_two_polls_of_a_level_near_its_limit_do_not_say_when_it_is_reached() -> None:

@@ -17,6 +17,7 @@ from natstui.analysis.gold.telling.forecast import (
     is_certain,
     is_known,
     left_s,
+    near_or_soon,
     numbered_parts,
     quantile,
     with_growth,
@@ -152,7 +153,9 @@ def soon_full(rows: DataFrame) -> DataFrame:
         F.when(is_full, full).otherwise(ahead),
         F.when(is_full, used).otherwise(evidence),
     )
-    cause = F.concat("what", F.when(is_full, " full").otherwise(" near"))
+    used_share = F.col("used_bytes") / F.nullif("limit_bytes", F.lit(0))
+    of = F.when(is_full, "full").otherwise(near_or_soon(used_share))
+    cause = F.concat_ws(" ", "what", of)
     return finding(rows, "capacity", F.lit("account"), weight, words, cause)
 
 

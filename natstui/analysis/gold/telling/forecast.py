@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.comparing.statistics import t_quantile
-from natstui.model.findings.thresholds import FORECAST_LEAST_S, FORECAST_REACH
+from natstui.analysis.gold.telling.harm import FULL_SOON, NEAR
+from natstui.model.findings.thresholds import FORECAST_LEAST_S, FORECAST_REACH, NEAR_SHARE
 
 SURE = 0.95
 """Chance that the limit is reached in the interval."""
@@ -177,6 +178,11 @@ def quantile(parts_count: Column) -> Column:
     )
     place = F.least(parts_count, F.lit(_MOST_PARTS)) - LEAST_PARTS
     return F.when(parts_count >= LEAST_PARTS, F.get(quantiles, place.cast("int")))
+
+
+def near_or_soon(used_share: Column) -> Column:
+    """Return the cause of a finding about a limit ahead: only what is near it is called near."""
+    return F.when(used_share >= NEAR_SHARE, NEAR).otherwise(FULL_SOON)
 
 
 def between(earliest: Column, latest: Column) -> Column:

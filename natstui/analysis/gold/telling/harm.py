@@ -30,6 +30,12 @@ OF_STREAMS = "NT-S"
 """How the codes of findings about streams begin."""
 
 
+NEAR, FULL_SOON = "near", "full soon"
+"""Causes of findings about a limit: it is nearly used up, or will be soon from further away."""
+GAVE_UP = "gave up"
+"""Cause of a finding about how many messages a consumer dropped after max deliver."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advised:
     """What is told with a finding beside its own words."""
@@ -76,8 +82,8 @@ _HARM_OF: dict[str, str] = {
             streams.S_SOURCE_ERROR, streams.S_UNSERVED,
         ),
         "soon": (
-            consumers.EXPIRING, streams.S_NEAR, streams.S_CONSUMER_LIMIT, streams.S_DIFFER,
-            streams.S_MOVE_HANGS,
+            consumers.EXPIRING, streams.S_NEAR, streams.S_FULL_SOON, streams.S_CONSUMER_LIMIT,
+            streams.S_DIFFER, streams.S_MOVE_HANGS,
             account.A_STORAGE_NEAR, account.A_MEMORY_NEAR,
             account.A_STREAMS_NEAR, account.A_CONSUMERS_NEAR,
         ),
@@ -137,6 +143,7 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ),
     ("redelivery", "redelivery"): _of("wasteful", consumers.REDELIVERING),
     ("redelivery", "terminated"): _of("wasteful", consumers.TERMINATED),
+    ("redelivery", GAVE_UP): _of("lost", consumers.GAVE_UP),
     ("poison", "was given up"): _of("lost", consumers.GAVE_UP),
     ("poison", "comes back again and again"): _of("wasteful", consumers.POISON),
     ("recording", "recording"): Advised(
@@ -170,11 +177,20 @@ ADVISED: dict[tuple[str, str], Advised] = {
         "blind", "", "Check whether the machine that recorded slept, or had too much to do."
     ),
     ("capacity", "full"): _of("lost", streams.S_REFUSING),
-    ("capacity", "soon full"): _of("soon", streams.S_NEAR),
+    ("capacity", NEAR): _of("soon", streams.S_NEAR),
+    ("capacity", FULL_SOON): _of("soon", streams.S_FULL_SOON),
     ("capacity", account.A_STORAGE_FULL.word): _of("lost", account.A_STORAGE_FULL),
     ("capacity", account.A_MEMORY_FULL.word): _of("lost", account.A_MEMORY_FULL),
-    ("capacity", "storage near"): _of("soon", account.A_STORAGE_NEAR),
-    ("capacity", "memory near"): _of("soon", account.A_MEMORY_NEAR),
+    ("capacity", f"storage {NEAR}"): _of("soon", account.A_STORAGE_NEAR),
+    ("capacity", f"memory {NEAR}"): _of("soon", account.A_MEMORY_NEAR),
+    **{
+        ("capacity", f"{what} {FULL_SOON}"): Advised(
+            "soon", "",
+            "Check which streams grow, and whether that goes on. Lower the limits of streams, or "
+            "raise the limit of the account.",
+        )
+        for what in ("storage", "memory")
+    },
     ("hour", "hour"): Advised(
         "none", "", "Look at that hour first: every table and chart says what was in it."
     ),

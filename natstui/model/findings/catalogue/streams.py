@@ -90,8 +90,14 @@ S_NEAR = Kind(
     "it is near a limit at which it rejects publishes or consumers",
     "what fills it, and how fast",
     "`e` and raise its limits; `P` purges what is not needed",
-    "Insights (message limit) and JETSTREAM_010, audit JETSTREAM_003", 0.0, 2.0,
-    ("near", "full soon", "full soon, trend", "full soon, held"),
+    "Insights (message limit) and JETSTREAM_010, audit JETSTREAM_003", 0.0, 2.0, ("near",),
+)  # fmt: skip
+S_FULL_SOON = Kind(
+    "NT-S42", "stream", "warning", "stream full soon",
+    "at its growth it soon reaches a limit at which it rejects publishes",
+    "what fills it, and whether that goes on",
+    "`e` and raise its limits; `P` purges what is not needed",
+    "", 0.0, 2.0, ("full soon", "full soon, trend", "full soon, held"),
 )  # fmt: skip
 S_SUBJECTS = Kind(
     "NT-S27", "stream", "warning", "many subjects",

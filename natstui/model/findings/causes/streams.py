@@ -26,6 +26,7 @@ from natstui.model.findings.thresholds import (
     HOLES_SHARE,
     LOST_KEPT_S,
     MOVE_HANGS_S,
+    NEAR_SHARE,
     ORIGIN_ACTIVE_S,
     ORPHANED_POLLS,
     PEER_LAG_MSGS,
@@ -183,32 +184,45 @@ def sealed(f: Facts, known: bool) -> Found:
 
 
 def nearly_full(f: Facts, known: bool) -> Found:
-    """It is near a limit at which something is refused, or reaches it soon."""
+    """It is near a limit at which something is refused."""
     config = f.config
     if config is None:
         return None
-    stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
     consumers = f.columns.consumers_count[f.row]
     if is_near(consumers, config.max_consumers_count):
         return Seen(f"{consumers} of {config.max_consumers_count} consumers")
-    if config.discard != "new":
+    share, text = _fullest(f)
+    if share < NEAR_SHARE:
         return None
     full_s = _full_in_s(f)
-    soon = full_s is not None and full_s < FULL_SOON_S
-    when = f", full in {duration_text(full_s)}" if full_s is not None else ""
+    return Seen(text if full_s is None else f"{text}, full in {duration_text(full_s)}")
+
+
+def full_soon(f: Facts, known: bool) -> Found:
+    """At its growth it soon reaches a limit at which publishes are refused."""
+    share, text = _fullest(f)
+    full_s = _full_in_s(f)
+    if not 0 < share < NEAR_SHARE or full_s is None or full_s >= FULL_SOON_S:
+        return None
+    # The first messages of a stream, or a burst, are no trend.
+    hold_s = min(FULL_SOON_HELD_S, full_s / 10)
+    return Seen(f"{text}, full in {duration_text(full_s)}", hold_s=hold_s)
+
+
+def _fullest(f: Facts) -> tuple[float, str]:
+    """Return the share that is used of the limit nearest to it, as a text too.
+
+    0 where no limit makes it refuse messages.
+    """
+    config = f.config
+    if config is None or config.discard != "new":
+        return 0.0, ""
+    stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
     levels = (
         (stored, config.max_msgs, f"{stored} of {config.max_msgs} messages"),
         (size, config.max_bytes, f"{bytes_text(size)} of {bytes_text(config.max_bytes or 0)}"),
     )
-    for level, most, text in levels:
-        if most and is_near(level, most):
-            return Seen(text + when)
-    if full_s is None or not soon:
-        return None
-    # The first messages of a stream, or a burst, are no trend.
-    hold_s = min(FULL_SOON_HELD_S, full_s / 10)
-    worst = max(levels, key=lambda it: it[0] / it[1] if it[1] else 0.0)
-    return Seen(worst[2] + when, hold_s=hold_s)
+    return max((level / most if most else 0.0, text) for level, most, text in levels)
 
 
 def _full_in_s(f: Facts) -> float | None:
@@ -499,6 +513,7 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
     Cause(kinds.S_NO_META, objects_without_meta, ("objects_without_meta_count", "silent_s")),
     Cause(kinds.S_CONSUMER_LIMIT, consumer_limit, (), ("limit",)),
     Cause(kinds.S_NEAR, nearly_full, ("stored_msgs", "full_in_s"), ("limit",)),
+    Cause(kinds.S_FULL_SOON, full_soon, ("stored_msgs", "full_in_s"), ("limit",)),
     Cause(kinds.S_STOPPED, publisher_stopped,
           ("silent_s", "steady_s", "longest_store_gap_s", "allowed_silence_s"), ("storing",)),
     Cause(kinds.S_PURGED, purged),

@@ -1,0 +1,108 @@
+"""Answer: what the consumers without a durable name did, those with like names together."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, consumer_text
+from natstui.analysis.gold.telling.family import PATTERN
+from natstui.analysis.section import Section
+from natstui.analysis.silver.events import latest_configuration
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
+
+_LEAST_ALIKE = 2
+
+EPHEMERAL = Table(
+    "ephemeral",
+    "Consumers without a durable name: one row for those of a stream with names that begin alike.",
+    columns(
+        SESSION,
+        ("stream", "string", "Name of the stream"),
+        ("name", "string", "How their names begin, and *"),
+        ("consumers_count", "bigint", "Consumers"),
+        ("watched_s", "double", "Time over which changes of one are known: the median of them"),
+        ("delivered_msgs", "bigint", "Deliveries of all of them, repeated ones included"),
+        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
+        ("pending_max_msgs", "bigint", "Most unprocessed of one of them"),
+    ),
+)
+
+
+def members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
+    """Return the consumers that are ephemeral, with the `name` of those like them.
+
+    A name that a durable consumer of the stream could have too stands for nobody.
+    """
+    identity = [column.name for column in CONSUMER_IDENTITY]
+    durable = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
+    rows = consumer_rate.select(*identity).distinct()
+    rows = rows.where(F.regexp_like("consumer", F.lit(PATTERN)))
+    rows = rows.join(durable.select(*identity, "durable"), identity, "left")
+    name = F.concat(F.regexp_extract("consumer", PATTERN, 1), F.lit("*"))
+    alike = Window.partitionBy("session", "stream", "name")
+    rows = rows.withColumn("name", name).withColumns(
+        {
+            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(alike),
+            "alike_count": F.count("*").over(alike),
+        }
+    )
+    kept = F.col("ephemeral") & (F.col("alike_count") >= _LEAST_ALIKE)
+    return rows.where(kept).select(*identity, "name")
+
+
+def ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
+    """Return the table `ephemeral`."""
+    identity = [column.name for column in CONSUMER_IDENTITY]
+    each = consumer_rate.groupBy(*identity).agg(
+        F.sum("covered_s").alias("covered_s"),
+        F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
+        F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
+        F.max("pending_max_msgs").alias("pending_max_msgs"),
+    )
+    rows = each.join(F.broadcast(members(silver, consumer_rate)), identity)
+    rows = rows.groupBy("session", "stream", "name").agg(
+        F.count("*").alias("consumers_count"),
+        F.median("covered_s").alias("watched_s"),
+        F.sum("delivered_msgs").alias("delivered_msgs"),
+        F.sum("repeated_msgs").alias("repeated_msgs"),
+        F.max("pending_max_msgs").alias("pending_max_msgs"),
+    )
+    return EPHEMERAL.contract(rows)
+
+
+def as_families(findings: DataFrame, alike: DataFrame) -> DataFrame:
+    """Return findings, those about ephemeral consumers as about all with names like theirs."""
+    names = alike.select(
+        "session",
+        consumer_text().alias("subject"),
+        F.concat_ws(" > ", "stream", "name").alias("all"),
+        F.concat(F.lit("for example "), "consumer").alias("example"),
+    ).distinct()
+    rows = findings.join(F.broadcast(names), ["session", "subject"], "left")
+    kept = [name for name in findings.columns if name not in ("subject", "evidence")]
+    return rows.select(
+        *kept,
+        F.coalesce("all", "subject").alias("subject"),
+        F.concat_ws("; ", F.nullif("evidence", F.lit("")), "example").alias("evidence"),
+    )
+
+
+PLACE = 155
+ANSWERS = (
+    Answer(
+        EPHEMERAL,
+        lambda given: ephemeral(given.silver, given.gold("consumer_rate")),
+        needs=("consumer_rate",),
+        section=Section(
+            "Ephemeral consumers",
+            ("session", "stream", "name", "consumers_count", "watched_s", "delivered_msgs",
+             "repeated_msgs", "pending_max_msgs"),
+            "No ephemeral consumers with like names.",
+            optional=True,
+        ),
+        sorted_by=("-consumers_count", "session", "stream", "name"),
+        most_rows_count=20,
+    ),
+)  # fmt: skip

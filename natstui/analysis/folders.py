@@ -20,6 +20,8 @@ from natstui.paths import private_folder
 CONNECT_PORT = 15002
 CONNECT_WAIT_S = 10.0
 _ESCAPE = re.compile(r"\\(.)")
+_PACKED_TIMES = 12
+"""A sealed segment holds about so many times its size."""
 
 
 WRITTEN = ("_SUCCESS", "_delta_log")
@@ -140,3 +142,17 @@ def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+def recorded_bytes(sessions: list[str]) -> int | None:
+    """Return about how much text is recorded in folders given as globs; None for URLs."""
+    if any(map(is_url, sessions)):
+        return None
+    return sum(map(_text_bytes, map(unescaped, sessions)))
+
+
+def _text_bytes(folder: str) -> int:
+    paths = [f"{folder}/{name}" for name in files_of(folder)]
+    return sum(
+        os.path.getsize(path) * (_PACKED_TIMES if path.endswith(".gz") else 1) for path in paths
+    )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import inspect
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import WRITTEN, files_of, is_url, unescaped
 from natstui.files import write_complete
 
 _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
 _ROOMS = ("analysis", "model")
+_MODULES = tuple(f"natstui.{room}" for room in _ROOMS)
 _CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions", "scratch", "ui",
                               "pipe", "log", "remote", "packages", "jars"})  # fmt: skip
 """Options that change how the answers are found, not what they are."""
@@ -40,6 +44,17 @@ def state_of(words: argparse.Namespace, sessions: list[str]) -> str | None:
         for module in sorted((_CODE / room).rglob("*.py")):
             hashed.update(module.read_bytes())
     return hashed.hexdigest()
+
+
+def answers_fingerprint(marks: dict[str, str], thresholds: Thresholds) -> str:
+    """Return a text that changes with the sessions, the thresholds and the code of the answers.
+
+    `marks` are the fingerprints of the sessions' segments, by session.
+    """
+    parts = [*(f"{name} {mark}" for name, mark in sorted(marks.items())), repr(thresholds)]
+    modules = {name: module for name, module in sys.modules.items() if name.startswith(_MODULES)}
+    parts += [inspect.getsource(modules[name]) for name in sorted(modules)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def known_result(out: str, state: str) -> dict[str, Any] | None:

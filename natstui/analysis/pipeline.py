@@ -13,13 +13,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from natstui.analysis.amount import recorded_bytes
 from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
-from natstui.analysis.fingerprint import answers_fingerprint
-from natstui.analysis.folders import check_remote, locked
+from natstui.analysis.folders import check_remote, locked, recorded_bytes
 from natstui.analysis.gold.build import TABLES, build_gold
-from natstui.analysis.known import forget_result, keep_result
+from natstui.analysis.known import answers_fingerprint, forget_result, keep_result
 from natstui.analysis.launch import STARTING
 from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from natstui.analysis.amount import recorded_bytes
 from natstui.analysis.conf import NOTHING, Conf
 from natstui.analysis.defaults import SMALL_BYTES
-from natstui.analysis.folders import check_remote, check_sessions, glob_escaped
+from natstui.analysis.folders import check_remote, check_sessions, glob_escaped, recorded_bytes
 from natstui.analysis.progress import TextSend
 from natstui.analysis.spark.failures import explain, jvm_was_killed, not_started
 from natstui.analysis.spark.session import SparkSettings, open_session, settings_for_size

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.fingerprint import answers_fingerprint
+from natstui.analysis.known import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns, dictionary

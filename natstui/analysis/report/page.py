@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
+from natstui.analysis.gold.telling.harm import HARMS
 from natstui.analysis.report.axis import STEPS_S, ZONE, Axis, text
 from natstui.analysis.report.happenings import happenings
 from natstui.analysis.report.heading import heading_section
 from natstui.analysis.report.lines import chart
 from natstui.analysis.report.multiples import heat_map, load_charts, small_charts
-from natstui.analysis.report.sections import Shown, rows_of, sections
+from natstui.analysis.report.sections import Result, Shown, rows_of, sections
 from natstui.analysis.report.slopes import slopes
 from natstui.analysis.report.timeline import timeline
-from natstui.analysis.report.told import told
-from natstui.units import moment_text
+from natstui.units import duration_text, moment_text
 
 _HERE = Path(__file__).parent
 _SESSIONS_DRAWN = 20
@@ -57,6 +58,45 @@ def page(result: dict[str, Any]) -> str:
     parts += [_section(one) for one in sections(result) if one.table != _TOLD]
     parts.append(f"</main><script>{script}</script></body></html>\n")
     return "".join(parts)
+
+
+def since_text(row: Result) -> str:
+    """Return when it began and how long it held; empty where it is about no moment."""
+    start, end = row["start_at_us"], row["end_at_us"]
+    if start is None:
+        return ""
+    long = f" for {duration_text((end - start) / 1e6)}" if end is not None and end > start else ""
+    return f"since {moment_text(start)} UTC{long}"
+
+
+def told(result: Result) -> str:
+    """Return the findings as a list, in the order of the verdict."""
+    rows = rows_of(result, _TOLD)
+    if not rows:
+        return (
+            '<section class="told"><h2>Worth looking at</h2><p>Nothing stands out.</p></section>'
+        )
+    items = "".join(_item(row, len(result["sessions"]) > 1) for row in rows)
+    return f'<section class="told"><h2>Worth looking at</h2><ol>{items}</ol></section>'
+
+
+def _with_code(words: str) -> str:
+    """Return words with what stands in backticks as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", text(words))
+
+
+def _item(row: Result, many: bool) -> str:
+    code = f'<span class="code">{text(row["code"])}</span> ' if row["code"] else ""
+    details = [row["evidence"] or "", since_text(row), row["session"] if many else ""]
+    kept = " · ".join(detail for detail in details if detail)
+    meaning = HARMS.get(row["harm"], "")
+    return (
+        f'<li><p class="head"><span class="harm {text(row["harm"] or "none")}" '
+        f'title="{text(meaning)}">{text(row["harm"] or "")}</span> {code}'
+        f"<b>{text(row['subject'] or '')}</b> {text(row['sentence'] or '')}</p>"
+        f'<p class="evidence">{text(kept)}</p>'
+        f'<p class="advice">{_with_code(row["advice"] or "")}</p></li>'
+    )
 
 
 def _axis(result: dict[str, Any], session: str) -> Axis | None:

@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver import acks as silver_acks
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import findings as silver_findings
@@ -64,7 +63,7 @@ Step = Callable[[str], None]
 _EVENTS = (
     (ADVISORY, ("advisory", "advisories_counted"), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
-    (ACK_TIME, ("ack_sample", "acks_counted"), silver_acks.ack_times),
+    (ACK_TIME, ("ack_sample", "acks_counted"), silver_events.ack_times),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )

@@ -14,8 +14,33 @@ from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import WRITTEN, glob_escaped
-from natstui.analysis.spark.places import part_folder, with_places
-from natstui.analysis.tables import DAY, SERVER, Table, dictionary
+from natstui.analysis.tables import DAY, SERVER, Table, dictionary, looked_up
+
+_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+"""Spark's name for the folder of rows without a value."""
+_END_US = 253_402_300_800_000_000
+"""The year 10000: a day from then on, or before 1970, comes of a damaged recording."""
+
+
+def part_folder(name: str, value: str | None) -> str:
+    """Return the name that Spark gives to the folder of the rows with a value."""
+    if not value:
+        return f"{name}={_NOTHING}"
+    return f"{name}=" + _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+
+
+def with_places(table: Table, rows: DataFrame, servers: Mapping[str, str]) -> DataFrame:
+    """Return stored rows with their day and server, each of which has a folder; `servers` are
+    those of sessions.
+
+    A query about one of them, in a month of recordings of many servers, reads only its own files.
+    """
+    at_us = F.col(table.day_of)
+    day = F.when(at_us.between(0, _END_US - 1), F.to_date(F.timestamp_micros(at_us)))
+    server = looked_up(F.col("session"), servers)
+    return rows.withColumns({DAY: day.cast("string"), SERVER: server})
+
 
 PART = "piece"
 """Names the folders of a table of silver: rows that are written, and dropped, together."""

@@ -191,38 +191,50 @@ def nearly_full(f: Facts, known: bool) -> Found:
     consumers = f.columns.consumers_count[f.row]
     if is_near(consumers, config.max_consumers_count):
         return Seen(f"{consumers} of {config.max_consumers_count} consumers")
-    share, text = _fullest(f)
-    if share < NEAR_SHARE:
+    if _used_share(f) < NEAR_SHARE:
         return None
     full_s = _full_in_s(f)
-    return Seen(text if full_s is None else f"{text}, full in {duration_text(full_s)}")
+    return Seen(_level(f) + (f", full in {duration_text(full_s)}" if full_s is not None else ""))
 
 
 def full_soon(f: Facts, known: bool) -> Found:
     """At its growth it soon reaches a limit at which publishes are refused."""
-    share, text = _fullest(f)
+    if not 0 < _used_share(f) < NEAR_SHARE:
+        return None
     full_s = _full_in_s(f)
-    if not 0 < share < NEAR_SHARE or full_s is None or full_s >= FULL_SOON_S:
+    if full_s is None or full_s >= FULL_SOON_S:
         return None
     # The first messages of a stream, or a burst, are no trend.
     hold_s = min(FULL_SOON_HELD_S, full_s / 10)
-    return Seen(f"{text}, full in {duration_text(full_s)}", hold_s=hold_s)
+    return Seen(f"{_level(f)}, full in {duration_text(full_s)}", hold_s=hold_s)
 
 
-def _fullest(f: Facts) -> tuple[float, str]:
-    """Return the share that is used of the limit nearest to it, as a text too.
-
-    0 where no limit makes it refuse messages.
-    """
+def _used_share(f: Facts) -> float:
+    """Return the share that is used of the limit nearest to it; 0 where none refuses messages."""
     config = f.config
     if config is None or config.discard != "new":
-        return 0.0, ""
-    stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
-    levels = (
-        (stored, config.max_msgs, f"{stored} of {config.max_msgs} messages"),
-        (size, config.max_bytes, f"{bytes_text(size)} of {bytes_text(config.max_bytes or 0)}"),
+        return 0.0
+    return max(_shares(f, config))
+
+
+def _shares(f: Facts, config: StreamConfiguration) -> tuple[float, float]:
+    """Return which share of the messages and of the bytes that it may keep it keeps."""
+    msgs, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
+    return (
+        msgs / config.max_msgs if config.max_msgs else 0.0,
+        size / config.max_bytes if config.max_bytes else 0.0,
     )
-    return max((level / most if most else 0.0, text) for level, most, text in levels)
+
+
+def _level(f: Facts) -> str:
+    """Return what it keeps, and how much it may keep, of the limit nearest to it."""
+    config = f.config
+    assert config is not None
+    of_msgs, of_bytes = _shares(f, config)
+    if of_msgs >= of_bytes:
+        return f"{f.columns.stored_msgs[f.row]} of {config.max_msgs} messages"
+    size = f.columns.stored_bytes[f.row]
+    return f"{bytes_text(size)} of {bytes_text(config.max_bytes or 0)}"
 
 
 def _full_in_s(f: Facts) -> float | None:

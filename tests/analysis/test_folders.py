@@ -30,6 +30,12 @@ from natstui.errors import AnalysisError, SessionError
         ("something else\nat java.base", "Spark failed"),
         ("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta", "--packages"),
         (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+            ": java.io.FileNotFoundException: File file:/tmp/spark-events does not exist\n"
+            "\tat org.apache.spark.deploy.history.EventLogFileWriter.requireLogBaseDirAs",
+            "Spark cannot write its event log (/tmp/spark-events): make that folder",
+        ),
+        (
             "An error occurred while calling o59.create.\n: java.io.IOException: first\n\tat a.b\n"
             "Caused by: java.io.IOException: Cannot run program",
             "Spark failed: java.io.IOException: Cannot run program",

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from benchmarks._fleet import START_AT_US, Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.analysis.defaults import Thresholds
+from natstui.analysis.gold.lag import LAG, falling_behind
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store
@@ -160,11 +161,16 @@ def test_the_only_message_that_may_be_delivered_is_poison(result: dict[str, Any]
     assert (row["consumer"], row["cause"]) == ("search-0005", "poison message")
 
 
-def test_what_one_bucket_cannot_show_is_unknown(result: dict[str, Any]) -> None:
-    # Of the one that was stuck it is told why, and not also this.
-    ((_, evidence),) = told(result, "lag").values()
+def test_what_one_bucket_cannot_show_is_unknown(
+    spark: SparkSession, result: dict[str, Any]
+) -> None:
+    (row,) = (one for one in table(result, "lag") if one["pending_last_msgs"] == FAR_MSGS)
+    (found,) = falling_behind(spark.createDataFrame([tuple(row.values())], LAG.ddl())).collect()
     growth = "recorded too shortly to tell how fast it grows"
-    assert evidence == f"{FAR_MSGS} pending at the start, {growth}"
+    assert found["evidence"] == f"{FAR_MSGS} pending at the start, {growth}"
+    # Whatever else is told of that consumer, this is told with it.
+    (place,) = (one for one in table(result, "verdict") if one["subject"] == found["subject"])
+    assert found["sentence"] in f"{place['sentence']}; {place['evidence']}"
 
 
 WAITING_MSGS = 30_000

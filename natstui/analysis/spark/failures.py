@@ -16,6 +16,11 @@ ERROR_MARK = "natstui-analysis:"
 _GONE = r"PATH_NOT_FOUND|FileNotFoundException"
 _KNOWN = (
     (
+        r"EventLogFileWriter|EventLoggingListener",
+        "Spark cannot write its event log{where}: make that folder, or choose another with "
+        "--conf spark.eventLog.dir=DIR",
+    ),
+    (
         r"No space left on device|Disk quota exceeded",
         "the disk is full: free some space, or choose other folders with --out and --scratch",
     ),

@@ -63,10 +63,14 @@ def test_what_spark_says_becomes_a_sentence(spark_says: str, sentence: str) -> N
             "Invalid maximum heap size: -Xmxmuch",
         ),
         (
-            "\t---- anything\n:: loading settings ::\n"
+            "\t---- anything\n:: loading settings ::\nan.invalid#b added as a dependency\n"
             'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b]\n'
             "\tat org.apache.spark\n",
             'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b]',
+        ),
+        (
+            "26/11/26 10:40:30 ERROR Configuration: error parsing conf core-site.xml\n\tat a.b\n",
+            "does not start: error parsing conf core-site.xml",
         ),
         ("", "its process printed nothing"),
     ],

@@ -101,12 +101,13 @@ def test_without_any_java_the_sentence_says_how_to_get_one(
     assert "is Java 11, and Spark needs 17 or newer" in refusal()
 
 
+@pytest.mark.parametrize("name", ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"])
 def test_options_of_the_environment_that_no_java_starts_with_are_named(
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+NoSuchOption")
+    monkeypatch.setenv(name, "-XX:+NoSuchOption")
     sentence = refusal()
-    assert "JAVA_TOOL_OPTIONS gives it options" in sentence
+    assert f"; {name} gives it options" in sentence
     assert "Unrecognized VM option 'NoSuchOption'" in sentence
 
 

@@ -109,7 +109,10 @@ _VARIABLES = (
 """Variables of the environment with which Spark may not start."""
 _NEVER_SAYS = re.compile(
     r"\s|Picked up |Error: A fatal exception|Error: Could not create the Java|::"
+    r"|.* added as a dependency$"
 )
+_LOGGED = re.compile(r"^[\d/]+ [\d:]+ (?:ERROR|WARN) \w+: ")
+"""What Spark's log puts before a sentence."""
 _SAYS = re.compile(
     r"error|exception|unrecognized|invalid|could not|cannot|unable|no such|not found|unresolved",
     re.IGNORECASE,
@@ -122,7 +125,7 @@ def _said_by_jvm(printed: str) -> str:
     for number, line in enumerate(lines):
         if _SAYS.search(line):
             more = lines[number + 1 : number + 2] if line.endswith("initialization of VM") else []
-            return clean_line(": ".join([line.strip(), *more]))[:300]
+            return clean_line(": ".join([_LOGGED.sub("", line).strip(), *more]))[:300]
     return ""
 
 

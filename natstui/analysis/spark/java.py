@@ -94,7 +94,7 @@ def _checked(program: str, origin: str) -> Java:
 
 
 def _why_it_ended(program: str, printed: str) -> str:
-    lines = [line.strip() for line in printed.splitlines() if not line.startswith("Picked up ")]
+    lines = [line.strip() for line in printed.splitlines() if "Picked up " not in line]
     variables = " and ".join(name for name in _OPTIONS if os.environ.get(name))
     options = f"; {variables} gives it options" if variables else ""
     return f"{program} does not start ({next(filter(None, lines), 'it printed nothing')}){options}"

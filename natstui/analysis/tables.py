@@ -31,6 +31,7 @@ UNITS = {
     "_s": "seconds",
     "_bytes": "bytes",
     "_msgs": "messages",
+    "_per_subject": "messages per subject",
     "_seq": "sequence",
     "_count": "count",
     "_share": "share, 0 to 1",

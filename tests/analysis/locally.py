@@ -11,12 +11,13 @@ from pyspark.sql import SparkSession
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
-from benchmarks._sessions import records, write_session
+from benchmarks._sessions import judged, records, write_records, write_session
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record
 from tests.analysis.alike import assert_alike
 
@@ -41,10 +42,30 @@ def record(folder: Path) -> tuple[Path, Path]:
         write_session(
             folder / "20260921T141320Z-first", first, records_per_segment=60, findings=True
         ),
-        write_session(
-            folder / "20260928T141320Z-second", second, records_per_segment=60, findings=True
+        write_records(
+            folder / "20260928T141320Z-second",
+            judged(map(_with_family, records(second))),
+            second,
+            records_per_segment=60,
         ),
     )
+
+
+_FAMILY = {"billing-0000": "billing-0000", "report-0006": "billing-0006"}
+"""Two consumers of one stream that are ephemeral in the second session, by their names before."""
+
+
+def _with_family(record: Record) -> Record:
+    if isinstance(record, Configured):
+        consumers = tuple(
+            replace(one, name=_FAMILY[one.name], durable=False) if one.name in _FAMILY else one
+            for one in record.consumers
+        )
+        return replace(record, consumers=consumers)
+    if isinstance(record, Snapshot):
+        names = tuple(_FAMILY.get(name, name) for name in record.consumers.name)
+        return replace(record, consumers=replace(record.consumers, name=names))
+    return record
 
 
 def _changed(plan: Plan) -> Record:

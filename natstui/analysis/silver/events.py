@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.silver.buckets import bucket_middle_ns, bucket_of
 from natstui.analysis.silver.index import of_kind
-from natstui.analysis.silver.buckets import bucket_middle_ns, bucket_of
-from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import ACK_SAMPLE, ACK_TIME, ADVISORY, CONFIGURATION, EVENT
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (

@@ -17,7 +17,12 @@ from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
 from natstui.analysis.folders import check_remote, locked, recorded_bytes
 from natstui.analysis.gold.build import TABLES, build_gold
-from natstui.analysis.known import answers_fingerprint, forget_result, keep_result
+from natstui.analysis.known import (
+    answers_fingerprint,
+    forget_result,
+    keep_result,
+    known_result,
+)
 from natstui.analysis.launch import STARTING
 from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result
@@ -61,6 +66,9 @@ def run(
         if words.remote:
             check_remote(words.remote)
         with locked(out, progress.wait) as alone:
+            # The run that was waited for may have computed the same.
+            if state is not None and (known := known_result(out, state)) is not None:
+                return known
             progress.step(STARTING)
             try:
                 spark = submitted_session(settings) if submitted else open_session(settings)

@@ -1,4 +1,4 @@
-"""What a cluster and a Connect server are held to: two sessions, analysed on this machine."""
+"""Analyses in the session of the tests: whole ones, and of the tables that a test asks for."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records, write_session
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
+from natstui.analysis.gold.answer import Given
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver.layer import read_silver
+from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record
@@ -109,3 +113,35 @@ def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]
     """Return the rows of every gold table."""
     frames = {t.name: spark.read.parquet(f"{out}/gold/{t.name}") for t in gold.TABLES}
     return {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}
+
+
+class Answers(dict[str, dict[str, Any]]):
+    """Tables as a result has them, with all of their rows: each is computed when it is read."""
+
+    def __init__(self, spark: SparkSession, out: Path, pattern: str) -> None:
+        super().__init__()
+        self._store = Store(spark, str(out), "run")
+        sources = find_sources(spark, [pattern])
+        silver.build_silver(spark, self._store, sources, str)
+        names = [source.session for source in sources]
+        self._given = Given(
+            tuple(names), read_silver(self._store, names), Thresholds(), self.frame,
+            lambda name: False, self._store.known_rows,
+        )  # fmt: skip
+        self._written: set[str] = set()
+
+    def frame(self, name: str) -> DataFrame:
+        """Return the rows of an answer; it and those it needs are written at first."""
+        answer = next(one for one in gold.ANSWERS if one.table.name == name)
+        if name not in self._written:
+            for needed in answer.needs:
+                self.frame(needed)
+            self._store.write_gold(answer.table, answer.rows(self._given))
+            self._written.add(name)
+        return self._store.gold(answer.table)
+
+    def __missing__(self, name: str) -> dict[str, Any]:
+        rows = self.frame(name)
+        columns = [{"name": name} for name in rows.columns]
+        self[name] = {"columns": columns, "rows": [list(row) for row in rows.collect()]}
+        return self[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records
-from natstui.analysis.defaults import Thresholds
-from natstui.analysis.pipeline import analyse
-from natstui.analysis.progress import Progress
-from natstui.analysis.spark.store import Store
+from natstui.analysis.gold.availability import away_or_slow
+from natstui.analysis.gold.verdict import together
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.findings import FindingsChanged, FindingTold
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ClockStepped
+from tests.analysis.locally import Answers
 from tests.analysis.test_recorded import table
 
 pytestmark = pytest.mark.spark
@@ -26,6 +27,9 @@ HOUR_US = 3_600_000_000
 STEPPED_AT_US = START_AT_US + 60_000_000
 FAULTS = (Fault("no_pull", 1, 20, 100), Fault("paused", 3, 10, 90))
 PLAN = Plan(4, 6, 120, faults=FAULTS)
+BORN_US, HELD_US, FULL_US, ENDED_US = (
+    START_AT_US + second * 1_000_000 for second in (-1000, -100, -50, 19)
+)
 
 
 def at_us(record: Record) -> int:
@@ -77,16 +81,24 @@ CLOCKS: dict[str, Callable[[Record], Iterator[Record]]] = {
 }
 
 
+def write_known(folder: Path) -> None:
+    """Write a session that began when something was wrong already, of which one part ends."""
+    limit = FindingTold("NT-C09", "JOBS-000", "fraud-0000", BORN_US, "", HELD_US, "2 of 2 wait")
+    full = FindingTold("NT-S26", "JOBS-001", "", BORN_US, "", FULL_US, "full in 1 h")
+    over = FindingsChanged(ENDED_US + 1_000_000, (replace(full, until_at_us=ENDED_US),))
+    plan = Plan(2, 2, 40, replicas_share=0.0, extra=(over,))
+    write_records(folder, records(plan), plan, records_per_segment=30, known=(limit, full))
+
+
 @pytest.fixture(scope="module")
 def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The result of one run over a session per clock: the same minutes each time."""
+    """What is found of a session per clock: the same minutes each time."""
     folder = tmp_path_factory.mktemp("clocks")
     for name, change in CLOCKS.items():
         many = (new for record in records(PLAN) for new in change(record))
         write_records(folder / name, judged(many), PLAN, records_per_segment=50)
-    store = Store(spark, str(tmp_path_factory.mktemp("out")), "run")
-    progress = Progress(lambda _: None, 1)
-    return analyse(spark, store, [f"{folder}/*"], Thresholds(), progress, 500)
+    write_known(folder / "known")
+    return {"tables": Answers(spark, tmp_path_factory.mktemp("out"), f"{folder}/*")}
 
 
 def spans(told: dict[str, Any], name: str, session: str) -> dict[tuple[Any, ...], Any]:
@@ -126,9 +138,11 @@ def test_a_step_of_the_clock_is_told_and_is_no_gap(told: dict[str, Any]) -> None
         ("forward", "clock_step", 3600.0),
         ("slept", "gap", pytest.approx(3601.0)),
     ]
-    sentences = {row["sentence"] for row in table(told, "verdict")}
     # Findings of one cause are one.
-    assert "the clock was set forward by 3600.0 s, and 1 more like this in 2 sessions" in sentences
+    found = away_or_slow(told["tables"].frame("availability")).where("cause = 'clock_step'")
+    (row,) = together(found).collect()
+    one = "the clock was set forward by 3600.0 s"
+    assert row["sentence"] == f"{one}, and 1 more like this in 2 sessions"
 
 
 def test_an_hour_asleep_is_no_rate(told: dict[str, Any]) -> None:
@@ -150,3 +164,14 @@ def test_the_account_grows_over_the_time_that_passed_also_while_the_machine_slep
     storage = [row for row in table(told, "account_full") if row["what"] == "storage"]
     for row in storage:
         assert row["growth_bytes_per_s"] == pytest.approx(growth[row["session"]])
+
+
+def test_what_was_wrong_when_a_recording_began_is_found_since_when_it_was_wrong(
+    told: dict[str, Any],
+) -> None:
+    spans = {row["code"]: row for row in table(told, "findings") if row["session"] == "known"}
+    assert set(spans) == {"NT-C09", "NT-S26"}
+    held, past = spans["NT-C09"], spans["NT-S26"]
+    assert (held["start_at_us"], held["open"]) == (HELD_US, True)
+    assert (held["consumer"], held["evidence"]) == ("fraud-0000", "2 of 2 wait")
+    assert (past["start_at_us"], past["end_at_us"]) == (FULL_US, ENDED_US)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks._bench_run import bench_records
@@ -24,6 +26,7 @@ from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import schema
 from natstui.analysis.silver.bronze import read_lines
+from natstui.analysis.silver.files import SEGMENT_FILE, segment_files
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import TABLES
@@ -108,16 +111,20 @@ DAMAGE: dict[str, tuple[int, Callable[[list[bytes]], None]]] = {
 """What is done to the lines of an open segment, and how many of them cannot be read then."""
 
 
-def damaged_sessions(sessions: Path) -> dict[str, Path]:
-    """Write one session per kind of damage."""
-    folders = {}
-    for what, (_, change) in DAMAGE.items():
-        folders[what] = write_session(sessions / what, EVERYTHING, records_per_segment=10_000)
-        path = folders[what] / OPEN
-        lines = path.read_bytes().splitlines()
-        change(lines)
-        path.write_bytes(b"\n".join(lines) + b"\n")
-    return folders
+def damaged_session(sessions: Path, what: str) -> Path:
+    """Write a session with one kind of damage."""
+    folder = write_session(sessions / what, EVERYTHING, records_per_segment=10_000)
+    lines = (folder / OPEN).read_bytes().splitlines()
+    DAMAGE[what][1](lines)
+    (folder / OPEN).write_bytes(b"\n".join(lines) + b"\n")
+    return folder
+
+
+def left_out_of(row: dict[str, Any]) -> int:
+    """Return how many lines of a segment are left out, but for those still being written."""
+    torn: int = row["torn_lines_count"] - row["unfinished_lines_count"]
+    unknown: int = row["unknown_lines_count"]
+    return torn + unknown
 
 
 def build(spark: SparkSession, store: Store, folder: Path) -> int:
@@ -126,37 +133,62 @@ def build(spark: SparkSession, store: Store, folder: Path) -> int:
 
 def counts(store: Store, sessions: list[str]) -> dict[str, dict[str, int]]:
     """Return, by session, the rows of every silver table and the lines left out."""
-    found = read_silver(store, sessions)
-    left_out = (
-        F.sum("torn_lines_count") - F.sum("unfinished_lines_count") + F.sum("unknown_lines_count")
-    )
-    rows = found.segment.groupBy("session").agg(left_out.alias("count"))
-    counted = {"left_out": {row["session"]: row["count"] for row in rows.collect()}}
-    for table in TABLES:
-        rows = getattr(found, table.name).groupBy("session").count()
-        counted[table.name] = {row["session"]: row["count"] for row in rows.collect()}
+    layer = read_silver(store, sessions)
+    frames = {table.name: getattr(layer, table.name) for table in TABLES}
+    lines = F.expr("torn_lines_count - unfinished_lines_count + unknown_lines_count")
+    parts = [frames["segment"].select("session", F.lit("left_out"), lines)]
+    parts += [rows.select("session", F.lit(name), F.lit(1)) for name, rows in frames.items()]
+    rows = reduce(DataFrame.unionAll, parts).toDF("session", "name", "count")
+    sums = rows.groupBy("session", "name").agg(F.sum("count")).collect()
+    found = {(session, name): count for session, name, count in sums}
+    names = ("left_out", *frames)
     return {
-        session: {name: by_session.get(session, 0) for name, by_session in counted.items()}
-        for session in sessions
+        session: {name: found.get((session, name), 0) for name in names} for session in sessions
     }
 
 
-def counts_of(store: Store, folder: Path) -> dict[str, int]:
-    return counts(store, [folder.name])[folder.name]
-
-
-@pytest.mark.usefixtures("much")
 def test_the_analysis_leaves_out_the_lines_that_verify_reports(
-    spark: SparkSession, sessions: Path, tmp_path: Path
+    spark: SparkSession, sessions: Path
 ) -> None:
-    folders = damaged_sessions(sessions)
-    store = Store(spark, str(tmp_path / "out"), "run")
-    assert build(spark, store, sessions / "*") == len(folders)
+    folders = {what: damaged_session(sessions, what) for what in DAMAGE}
     expected = {what: lines_count for what, (lines_count, _) in DAMAGE.items()}
     verified = {what: verify(folder).unreadable_lines_count for what, folder in folders.items()}
     assert verified == expected
-    found = counts(store, list(folders))
+    sources = find_sources(spark, [f"{sessions}/*"])
+    lines = read_lines(spark, [source.folder for source in sources], [])
+    index = silver_index.index_lines(lines, every_column=True)
+    files = spark.createDataFrame(segment_files(spark, sources), SEGMENT_FILE.ddl())
+    rows = silver_index.segments(index, files, set(schema.KINDS)).collect()
+    assert {row["session"]: left_out_of(row.asDict()) for row in rows} == expected
+
+
+@pytest.mark.usefixtures("much")
+def test_what_is_left_out_is_all_that_the_tables_lack_and_nothing_of_the_run_before_is_kept(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    store = Store(spark, str(tmp_path / "out"), "run")
+    grown = small(sessions)
+    assert build(spark, store, sessions / "*") == 1
+    assert counts(store, [grown.name])[grown.name]["left_out"] == 0
+    # No poll is left of it that could be read, so that most tables get no rows.
+    polls_count = without_polls(grown)
+    damages = ("nothing", "column-renamed", "ack-sample", "later-column-absent", "report")
+    expected = {what: DAMAGE[what][0] for what in damages}
+    for what in damages:
+        damaged_session(sessions, what)
+    lost, parts_count = without_a_part(sessions)
+    expected |= {grown.name: polls_count, lost.name: parts_count - 1, "unfinished": 0}
+    assert build(spark, store, sessions / "*") == len(expected)
+    found = counts(store, list(expected))
     assert {what: rows["left_out"] for what, rows in found.items()} == expected
+    for name in (grown.name, lost.name, "unfinished"):
+        assert verify(sessions / name).unreadable_lines_count == expected[name]
+    rows = found[grown.name]
+    assert (rows["poll"], rows["stream_sample"], rows["consumer_sample"]) == (0, 0, 0)
+    # One part that is lost takes its whole poll along.
+    for name in (lost.name, "unfinished"):
+        assert found[name]["poll"] == 5
+        assert found[name]["consumer_sample"] == 5 * 600
     whole = found["nothing"]
     polls, streams = whole["poll"], whole["stream_sample"]
     assert found["column-renamed"]["poll"] == polls - 3
@@ -167,6 +199,40 @@ def test_the_analysis_leaves_out_the_lines_that_verify_reports(
         **whole, "left_out": 1, "bench_interval": whole["bench_interval"] - 1,
         "bench_latency": found["report"]["bench_latency"],
     }  # fmt: skip
+    assert build(spark, store, sessions / "*") == 0
+
+
+def without_polls(folder: Path) -> int:
+    """Rename a column in every poll; return how many there are."""
+    polls_count = 0
+    for path in folder.glob("records-*"):
+        sealed = path.suffix == ".gz"
+        text = gzip.decompress(path.read_bytes()) if sealed else path.read_bytes()
+        text, here_count = re.subn(rb'"delivered_consumer_seq":', b'"delivered":', text)
+        polls_count += here_count
+        path.write_bytes(gzip.compress(text) if sealed else text)
+    assert polls_count == 40
+    return polls_count
+
+
+def without_a_part(sessions: Path) -> tuple[Path, int]:
+    """Write a session whose first poll lacks a part, and one whose last was being written.
+
+    Returns the first one, and of how many parts a poll consists.
+    """
+    folder = write_session(sessions / "lost", Plan(60, 600, 6), records_per_segment=10_000)
+    path = folder / OPEN
+    lines = path.read_bytes().splitlines(keepends=True)
+    numbers = [re.search(rb'"line":(\d+),"part":(\d+)', line[-60:]) for line in lines]
+    parts = [n for n, found in enumerate(numbers) if found]
+    polls = [[n for n in parts if numbers[n][1] == one] for one in {numbers[n][1] for n in parts}]  # type: ignore[index]
+    first, *_, last = sorted(polls)
+    assert len(first) > 2
+    shutil.copytree(folder, sessions / "unfinished")
+    path.write_bytes(b"".join(line for n, line in enumerate(lines) if n != first[1]))
+    # Its first parts are left out too, and are no damage.
+    (sessions / "unfinished" / OPEN).write_bytes(b"".join(lines[: last[-1]]))
+    return folder, len(first)
 
 
 def any_records(each_count: int) -> list[Any]:
@@ -198,57 +264,6 @@ def test_lines_of_every_kind_with_any_content_are_read(
     assert verify(folder).unreadable_lines_count == 0
     index = silver_index.index_lines(read_lines(spark, [str(folder)], []), every_column=True)
     assert silver_index.left_out(index, set(schema.KINDS)).collect() == []
-
-
-def test_a_part_that_is_lost_takes_its_whole_poll_along(
-    spark: SparkSession, sessions: Path, tmp_path: Path
-) -> None:
-    plan = Plan(60, 600, 6)
-    folder = write_session(sessions / "parts", plan, records_per_segment=10_000)
-    path = folder / OPEN
-    lines = path.read_bytes().splitlines(keepends=True)
-    numbers = [re.search(rb'"line":(\d+),"part":(\d+)', line[-60:]) for line in lines]
-    parts = [n for n, found in enumerate(numbers) if found]
-    polls = [[n for n in parts if numbers[n][1] == one] for one in {numbers[n][1] for n in parts}]  # type: ignore[index]
-    first, *_, last = sorted(polls)
-    assert len(first) > 2
-    path.write_bytes(b"".join(line for n, line in enumerate(lines) if n != first[1]))
-    store = Store(spark, str(tmp_path / "out"), "run")
-    build(spark, store, folder)
-    found = counts_of(store, folder)
-    assert found["left_out"] == len(first) - 1 == verify(folder).unreadable_lines_count
-    assert found["poll"] == 5
-    assert found["consumer_sample"] == 5 * 600
-    # The last poll was being written: its first parts are left out too, and are no damage.
-    path.write_bytes(b"".join(lines[: last[-1]]))
-    build(spark, store, folder)
-    found = counts_of(store, folder)
-    assert found["left_out"] == verify(folder).unreadable_lines_count == 0
-    assert found["consumer_sample"] == 5 * 600
-
-
-def test_a_session_that_gains_bad_lines_keeps_nothing_of_the_run_before(
-    spark: SparkSession, sessions: Path, tmp_path: Path
-) -> None:
-    folder = small(sessions)
-    store = Store(spark, str(tmp_path / "out"), "run")
-    assert build(spark, store, folder) == 1
-    assert counts_of(store, folder)["left_out"] == 0
-    assert build(spark, store, folder) == 0
-    # No poll is left that could be read, so that most tables get no rows.
-    polls_count = 0
-    for path in folder.glob("records-*"):
-        sealed = path.suffix == ".gz"
-        text = gzip.decompress(path.read_bytes()) if sealed else path.read_bytes()
-        text, here_count = re.subn(rb'"delivered_consumer_seq":', b'"delivered":', text)
-        polls_count += here_count
-        path.write_bytes(gzip.compress(text) if sealed else text)
-    assert build(spark, store, folder) == 1
-    found = counts_of(store, folder)
-    assert found["left_out"] == polls_count == 40
-    assert (found["poll"], found["stream_sample"], found["consumer_sample"]) == (0, 0, 0)
-    assert build(spark, store, folder) == 0
-    assert counts_of(store, folder) == found
 
 
 @pytest.mark.faults

@@ -11,14 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.layer import read_silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
 from tests.analysis.locally import analysed_into
 from tests.analysis.planted import Analysed
+from tests.analysis.test_silver import persisted
 
 pytestmark = pytest.mark.spark
 
@@ -36,13 +34,12 @@ def counted(rows: DataFrame) -> dict[str, int]:
     return {row["session"]: row["count"] for row in rows.groupBy("session").count().collect()}
 
 
+@pytest.mark.faults
 def test_runs_in_one_process_tell_of_their_own_session_and_leave_nothing(
     spark: SparkSession, analysed: Analysed, tmp_path: Path
 ) -> None:
     """The run before is that of three other sessions."""
-    assert spark.sparkContext._jsc is not None
-    kept = spark.sparkContext._jsc.getPersistentRDDs
-    before = {*kept()}
+    before = persisted(spark)
     folder, plan = session(tmp_path / "sessions", 1)
     assert folder.name not in {other.name for other in analysed.folders}
     out = tmp_path / "out"
@@ -56,23 +53,7 @@ def test_runs_in_one_process_tell_of_their_own_session_and_leave_nothing(
     assert set().union(*told.values()) == {folder.name} == told["session"]
     written = spark.read.parquet(f"{out}/silver/{CONSUMER_SAMPLE.name}")
     assert counted(written) == {folder.name: plan.ticks_count * plan.consumers_count}
-    assert {*kept()} == before
-
-
-def test_one_store_gives_each_session_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark, str(tmp_path / "out"), "run")
-    first, second = (session(tmp_path / "sessions", number) for number in (1, 2))
-    polls = {folder.name: plan.ticks_count for folder, plan in (first, second)}
-    silver.build_silver(spark, store, find_sources(spark, [str(first[0])]), str)
-    silver.build_silver(spark, store, find_sources(spark, [f"{tmp_path}/sessions/*"]), str)
-    both = read_silver(store, list(polls))
-    assert counted(both.poll) == polls
-    for name, ticks_count in polls.items():
-        assert counted(read_silver(store, [name]).poll) == {name: ticks_count}
-    again = Store(spark, str(tmp_path / "again"), "run")
-    silver.build_silver(spark, again, find_sources(spark, [f"{tmp_path}/sessions/*"]), str)
-    for name, ticks_count in polls.items():
-        assert counted(read_silver(again, [name]).poll) == {name: ticks_count}
+    assert persisted(spark) == before
 
 
 def test_a_table_that_is_written_again_is_the_new_one(spark: SparkSession, tmp_path: Path) -> None:

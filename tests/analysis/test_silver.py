@@ -22,6 +22,7 @@ from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import files as silver_files
 from natstui.analysis.silver import index as silver_index
+from natstui.analysis.silver import parts as silver_parts
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.bronze import read_lines
@@ -31,12 +32,18 @@ from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
 from natstui.session.read.recording import Recording
-from tests.analysis.damaged import NAME, NO_CUTS, small
+from tests.analysis.damaged import NO_CUTS, small
 from tests.analysis.planted import Analysed
 from tests.session.making import made
 from tests.session.test_format import VERSION_1
 
 pytestmark = pytest.mark.spark
+
+
+def persisted(spark: SparkSession) -> set[int]:
+    """Return what the session keeps in memory or on disk."""
+    assert spark.sparkContext._jsc is not None
+    return {*spark.sparkContext._jsc.getPersistentRDDs()}
 
 
 def files(out: Path) -> dict[str, int]:
@@ -45,67 +52,56 @@ def files(out: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in found}
 
 
-def test_new_sessions_are_added_and_the_others_left_alone(
-    spark: SparkSession, sessions: Path, tmp_path: Path
-) -> None:
-    store = Store(spark, str(tmp_path / "out"), "one")
-    small(sessions)
-    pattern = [f"{sessions}/*"]
-    assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 1
-    before = files(tmp_path / "out")
-    assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 0
-    assert files(tmp_path / "out") == before
-    other = "20260922T141320Z-other"
-    small(sessions, other)
-    assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 1
-    after = files(tmp_path / "out")
-    assert before.items() <= after.items()
-    samples = read_silver(store, [NAME, other]).consumer_sample
-    counts = {row["session"]: row["count"] for row in samples.groupBy("session").count().collect()}
-    assert counts == {NAME: 240, other: 240}
-
-
 def plan(rows: DataFrame) -> str:
     """Return the physical plan as text."""
     return str(rows._jdf.queryExecution().executedPlan().toString())
 
 
-def test_sessions_that_lie_together_are_replaced_together(
+def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_together_replaced(
     spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"2026092{number}T141320Z-short" for number in range(1, 4)]
-    folders = [small(sessions, name, ticks=5) for name in names]
+    *names, other = [f"2026092{number}T141320Z-short" for number in range(1, 5)]
+    for name in names:
+        small(sessions, name, ticks=5)
+    held = persisted(spark)
 
     def build(run: str, *left_out: str) -> tuple[int, dict[str, int]]:
         """Return how many sessions a run reads, and the rows of each that are there then."""
         store = Store(spark, str(tmp_path / "out"), run)
-        wanted = [str(folder) for folder in folders if folder.name not in left_out]
-        count = silver.build_silver(spark, store, find_sources(spark, wanted), str)
+        wanted = [folder for folder in sessions.iterdir() if folder.name not in left_out]
+        count = silver.build_silver(
+            spark, store, find_sources(spark, [str(one) for one in wanted]), str
+        )
+        assert persisted(spark) == held
         rows = spark.read.parquet(f"{tmp_path}/out/silver/consumer_sample").groupBy("session")
         found = {row["session"]: row["count"] for row in rows.count().collect()}
-        read = read_silver(store, [Path(one).name for one in wanted]).consumer_sample
-        assert read.count() == sum(found[Path(one).name] for one in wanted)
+        read = read_silver(store, [folder.name for folder in wanted]).consumer_sample
+        assert read.count() == sum(found[folder.name] for folder in wanted)
         return count, found
 
     assert build("1") == (3, dict.fromkeys(names, 30))
     first = files(tmp_path / "out")
     assert len(first) == 1
+    assert build("2", names[0]) == (0, dict.fromkeys(names, 30))
+    small(sessions, other, ticks=6)
+    assert build("3") == (1, {**dict.fromkeys(names, 30), other: 36})
+    second = files(tmp_path / "out")
+    assert first.items() < second.items() and len(second) == 2
+    shutil.rmtree(sessions / other)
+    small(sessions, other, ticks=7)
+    assert build("4", *names) == (1, {**dict.fromkeys(names, 30), other: 42})
+    third = files(tmp_path / "out")
+    assert first.items() < third.items() and len(third) == 2
     # A run that was killed has not written the mark that they are complete.
     shutil.rmtree(tmp_path / "out" / "silver" / "session")
-    assert build("2") == (3, dict.fromkeys(names, 30))
-    second = files(tmp_path / "out")
-    assert len(second) == 1 and second.keys() != first.keys()
-    assert build("3", names[0]) == (0, dict.fromkeys(names, 30))
-    shutil.rmtree(folders[2])
-    folders[2] = small(sessions, names[2], ticks=6)
-    assert build("4") == (3, {**dict.fromkeys(names, 30), names[2]: 36})
-    assert len(files(tmp_path / "out")) == 2
-    shutil.rmtree(folders[2])
-    folders[2] = small(sessions, names[2], ticks=7)
-    assert build("5") == (1, {**dict.fromkeys(names, 30), names[2]: 42})
-    # Another version makes all of it anew.
+    assert build("5") == (4, {**dict.fromkeys(names, 30), other: 42})
+    last = files(tmp_path / "out")
+    assert len(last) == 1 and not last.keys() & third.keys()
+    # Another version knows of none of them.
+    store = Store(spark, str(tmp_path / "out"), "6")
+    assert silver.kept_of(store).keys() == {*names, other}
     monkeypatch.setattr(silver_files, "PIPELINE_VERSION", 1000)
-    assert build("6")[0] == 3 and len(files(tmp_path / "out")) == 1
+    assert silver.kept_of(store) == {}
 
 
 def all_read(spark: SparkSession, folder: Path) -> list[list[str]]:
@@ -141,18 +137,20 @@ def test_the_fields_of_a_poll_may_stand_in_any_order(spark: SparkSession, sessio
     assert all_read(spark, folder) == expected
 
 
-@pytest.mark.parametrize("name", ["a b", "50%20 %", "größe + &#", "{x}[2]*"])
 def test_a_session_may_have_any_name_and_lie_anywhere(
-    spark: SparkSession, tmp_path: Path, name: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = small(tmp_path / name, name, ticks=5)
+    # Each has folders of its own, which are called as it is.
+    monkeypatch.setattr(silver_parts, "SMALL_BYTES", 0)
+    names = ("a b", "50%20 %", "größe + &#", "{x}[2]*")
+    folders = [small(tmp_path / name, name, ticks=5) for name in names]
     store = Store(spark, str(tmp_path / "out"), "one")
-    sources = find_sources(spark, [glob_escaped(str(folder))])
-    assert silver.build_silver(spark, store, sources, str) == 1
-    rows = read_silver(store, [name]).consumer_sample
-    assert {
-        (row["session"], row["count"]) for row in rows.groupBy("session").count().collect()
-    } == {(name, 30)}
+    sources = find_sources(spark, [glob_escaped(str(folder)) for folder in folders])
+    assert silver.build_silver(spark, store, sources, str) == len(names)
+    assert len(files(tmp_path / "out")) == len(names)
+    for name in names:
+        rows = read_silver(store, [name]).consumer_sample.groupBy("session").count()
+        assert [(row["session"], row["count"]) for row in rows.collect()] == [(name, 30)]
 
 
 @pytest.mark.parametrize("name", ["backup", "day=1"])

@@ -18,7 +18,7 @@ from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
-from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.findings import FindingTold
 from natstui.model.records.record import Configured, LinkChanged, Record
 from tests.analysis.test_recorded import table
 
@@ -232,26 +232,3 @@ def test_a_short_recording_tells_why_and_foretells_nothing(
     source = found["finding", "ORDERS-000"]
     assert (source["code"], source["sentence"]) == ("NT-S07", "source error (EU) for 67 s")
     assert not [row for row in rows if row["kind"] == "capacity"]
-
-
-def test_what_was_wrong_when_a_recording_began_is_found_since_when_it_was_wrong(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    of_consumer = ("JOBS-000", "fraud-0000", second(-1000), "")
-    limit = FindingTold("NT-C09", *of_consumer, second(-100), "2 of 2 messages wait")
-    full = FindingTold("NT-S26", "JOBS-001", "", second(-1000), "", second(-50), "full in 1 h")
-    over = FindingsChanged(second(20), (replace(full, until_at_us=second(19)),))
-    plan = Plan(2, 2, 40, replicas_share=0.0, extra=(over,))
-    write_records(
-        tmp_path / "one", records(plan), plan, records_per_segment=30, known=(limit, full)
-    )
-    store = Store(spark, str(tmp_path / "out"), "run")
-    found = analyse(
-        spark, store, [str(tmp_path / "one")], Thresholds(), Progress(lambda _: None, 1), 500
-    )
-    spans = {row["code"]: row for row in table(found, "findings")}
-    assert set(spans) == {"NT-C09", "NT-S26"}
-    held, past = spans["NT-C09"], spans["NT-S26"]
-    assert (held["start_at_us"], held["open"]) == (second(-100), True)
-    assert (held["consumer"], held["evidence"]) == ("fraud-0000", "2 of 2 messages wait")
-    assert (past["start_at_us"], past["end_at_us"]) == (second(-50), second(19))

@@ -49,8 +49,8 @@ _ONLY_WITH_DIFFERENCES = '"ack_floor_stream_behind_seq":'
 BEFORE_STREAMS, BEFORE_CONSUMERS = ',"streams":', ',"consumers":'
 """What a poll has before its rows, streams first."""
 _AFTER_ROWS = ',"streams_complete":'
-_HUGE = r'"\d{19,}"|(?<=[:,\[])(?:9[2-9]\d{17}|\d{20,})(?=[,\]}])'
-"""Numbers beyond 64 signed bits: text as natstui writes them, and bare as others do."""
+_HUGE = r'"\d{19,}"(?!:)|(?<=[:,\[])(?:9[2-9]\d{17}|\d{20,})(?=[,\]}])'
+"""Numbers beyond 64 signed bits: text as natstui writes them, and bare as others do; no keys."""
 
 
 @dataclass(frozen=True, slots=True)

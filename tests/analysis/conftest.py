@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,20 +39,29 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture
-def much(spark: SparkSession) -> Iterator[None]:
-    """The session joins as one for a large input does, and tells its plans whole."""
-    names = (
-        "spark.sql.optimizer.disableHints",
-        "spark.sql.autoBroadcastJoinThreshold",
-        "spark.sql.debug.maxToStringFields",
-    )
+@contextmanager
+def unset(spark: SparkSession, *names: str) -> Iterator[None]:
+    """Have Spark use its own values of settings that a small input changes."""
     kept = {name: spark.conf.get(name) for name in names}
     for name in kept:
         spark.conf.unset(name)
     yield
     for name, value in kept.items():
         spark.conf.set(name, value)
+
+
+@pytest.fixture
+def broadcasting(spark: SparkSession) -> Iterator[None]:
+    """The session joins as one for a large input does."""
+    with unset(spark, "spark.sql.optimizer.disableHints", "spark.sql.autoBroadcastJoinThreshold"):
+        yield
+
+
+@pytest.fixture
+def much(spark: SparkSession, broadcasting: None) -> Iterator[None]:
+    """The session joins as one for a large input does, and tells its plans whole."""
+    with unset(spark, "spark.sql.debug.maxToStringFields"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -162,7 +162,7 @@ def test_the_analysis_leaves_out_the_lines_that_verify_reports(
     assert {row["session"]: left_out_of(row.asDict()) for row in rows} == expected
 
 
-@pytest.mark.usefixtures("much")
+@pytest.mark.usefixtures("broadcasting")
 def test_what_is_left_out_is_all_that_the_tables_lack_and_nothing_of_the_run_before_is_kept(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:

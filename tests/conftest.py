@@ -27,6 +27,7 @@ NOT_COLLECTED = {
         ("jetstream/test_holders_in_two_languages.py", "nats"),
         ("analysis/test_browser.py", "chromium"),
         ("analysis/test_browser.py", "pdftotext"),
+        ("cli/test_serve_browser.py", "chromium"),
     )
     if shutil.which(program) is None
 }

@@ -41,7 +41,7 @@ class Use:
 
 
 _NONE = ("analyze", "bench", "config", "context", "demo", "engine", "export", "help", "journal",
-         "reply", "replay", "replay-engine", "sessions")  # fmt: skip
+         "reply", "replay", "replay-engine", "serve", "sessions")  # fmt: skip
 """Commands that read no server, or whose engine is tested in its room."""
 PROCESSES = {
     "alert": "alert --json",

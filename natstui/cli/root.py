@@ -46,6 +46,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "servers": Listed(
             "natstui.cli.servers.command:servers", "List servers, leaders and the meta group"
         ),
+        "serve": Listed("natstui.cli.serve.command:serve", "Show the screens in a browser"),
         "alert": Listed(
             "natstui.cli.alerts.command:alert", "Notify of findings: webhook, command, bell"
         ),

@@ -89,9 +89,22 @@ def several(server: Broker, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def viewer(server: Broker, _folder: Path) -> None:
+    """Start the viewer as `natstui serve` does for a browser."""
+    words = own_program("natstui", "--server", server.url)
+    drawn_elsewhere = {**os.environ, "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=drawn_elsewhere, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"__GANGLION__\n"
+        process.terminate()
+        process.communicate(timeout=60)
+
+
 CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
     "natstui.bench.worker.process": bench,
     "natstui.analysis.job": analyze,
+    "natstui": viewer,
     "natstui engine": engine,
     "natstui watch": several,
     "natstui.jetstream.testbed.shop.process": demo,

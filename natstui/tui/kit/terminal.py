@@ -23,8 +23,15 @@ RESET = "".join(
 """Undoes everything the viewer switches on: screen, mouse, focus, paste and key modes."""
 
 
+def is_in_browser(environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether somebody else draws what the viewer writes, as `natstui serve` does."""
+    return bool(environ.get("TEXTUAL_DRIVER"))
+
+
 def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
     """Refuse to draw where nobody could see it or leave it; raise UsageError with a sentence."""
+    if is_in_browser(environ):
+        return
     problem = ""
     if not sys.stdin.isatty():
         problem = "standard input is not a terminal"
@@ -38,6 +45,8 @@ def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
 
 def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
     """Tell whether the terminal shows ASCII only: the Linux console, or not set to UTF-8."""
+    if is_in_browser(environ):
+        return False
     encoding = (sys.__stderr__.encoding or "") if sys.__stderr__ is not None else ""
     return environ.get("TERM") == "linux" or encoding.lower().replace("-", "") != "utf8"
 

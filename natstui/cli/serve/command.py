@@ -1,0 +1,44 @@
+"""`natstui serve`: the screens in a browser of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from dataclasses import replace
+
+import click
+
+from natstui.children import own_program
+from natstui.cli.options import ConnectionFlags, watching_flags
+from natstui.cli.sections import command
+from natstui.errors import MissingExtra
+
+
+@command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="The port; else one that is free."
+)
+@click.option("--allow-changes", is_flag=True, help="Let the browser change the server.")
+@watching_flags
+def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
+    """Show the screens in a browser.
+
+    Prints the address to open, with a token that is new each time. Runs until it is stopped.
+    Only this machine can connect, and changes are refused unless --allow-changes.
+    """
+    try:
+        from natstui.cli.serve.pages import serve_pages
+    except ModuleNotFoundError as error:
+        raise MissingExtra("serve", "serve") from error
+
+    if flags.are_several:
+        flags.each()
+    else:
+        flags.resolve()
+    if flags.server is not None:
+        # Every user of this machine can list command lines, and an address may hold a password.
+        os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
+    words = own_program("natstui", *replace(flags, server=None).arguments())
+    viewer = shlex.join([*words, *([] if allow_changes else ["--read-only"])])
+    asyncio.run(serve_pages(viewer, port, read_only=not allow_changes))

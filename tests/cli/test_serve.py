@@ -1,0 +1,136 @@
+"""`natstui serve`: who is let in, what the page loads, and that keys arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import nats
+import pytest
+from aiohttp import WSMsgType
+
+from tests.accounts import Account
+from tests.cli.serving import served
+from tests.cli.test_manage import Shell
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+PATIENCE_S = 60.0
+FOREIGN = "https://example.org"
+
+
+@pytest.fixture
+def address(account: Account, tmp_path: Path) -> Iterator[str]:
+    with served(account.url, tmp_path) as found:
+        yield found
+
+
+def origin_of(address: str) -> str:
+    """Return scheme, host and port."""
+    return "/".join(address.split("/")[:3])
+
+
+async def test_only_the_page_itself_is_let_in(address: str) -> None:
+    origin, token = origin_of(address), address.split("/")[3]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", origin)
+    assert len(token) >= 40
+    wrong = f"{origin}/{'x' * len(token)}/"
+    async with aiohttp.ClientSession() as session:
+
+        async def status(where: str, **headers: str) -> int:
+            async with session.get(where, headers=headers) as reply:
+                return reply.status
+
+        assert await status(address) == 200
+        assert await status(f"{address}static/js/textual.js") == 200
+        for path in ("", "static/js/textual.js", "page.css", "ws"):
+            assert await status(f"{wrong}{path}") == 403, path
+            assert await status(f"{address}{path}", Origin=FOREIGN) == 403, path
+            assert await status(f"{address}{path}", Host="example.org") == 403, path
+        assert await status(f"{origin}/") == 404
+        assert await status(f"{origin}/ws") == 404
+        assert await status(f"{origin}/download/none") == 404
+        assert await status(f"{origin}/download/none", Origin=FOREIGN) == 403
+        assert await status(f"{address}static/%2e%2e/server.py") == 404
+        for where, headers in (
+            (f"{wrong}ws", {"Origin": origin}),
+            (f"{address}ws", {"Origin": FOREIGN}),
+            (f"{address}ws", {"Origin": "null"}),
+            (f"{address}ws", {}),
+        ):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect(where, headers=headers)
+            assert refused.value.status == 403, (where, headers)
+
+
+async def test_the_page_loads_nothing_from_elsewhere(address: str) -> None:
+    own = origin_of(address).removeprefix("http://")
+    async with aiohttp.ClientSession() as session:
+        for path in ("", "page.css", "static/css/xterm.css"):
+            async with session.get(f"{address}{path}") as reply:
+                text = await reply.text()
+                policy = reply.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy and f"connect-src ws://{own};" in policy
+            code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+            named = set(re.findall(r"\w*:?//[\w.:-]+", code))
+            assert named <= {f"ws://{own}"}, path
+
+
+async def draw_until(socket: aiohttp.ClientWebSocketResponse, *texts: bytes) -> bytes:
+    """Return what was drawn until all texts were."""
+    drawn = b""
+    async with asyncio.timeout(PATIENCE_S):
+        while any(text not in drawn for text in texts):
+            message = await socket.receive()
+            assert message.type == WSMsgType.BINARY, (message, drawn)
+            drawn += message.data
+    return drawn
+
+
+async def make_stream(account: Account) -> None:
+    client = await nats.connect(account.url)
+    await client.jetstream().add_stream(name="WEBSTREAM", subjects=["seen"])
+    await client.close()
+
+
+async def test_the_screens_are_shown_read_only_and_keys_arrive(
+    account: Account, address: str
+) -> None:
+    await make_stream(account)
+    headers = {"Origin": origin_of(address)}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
+    ):
+        await draw_until(socket, b"WEBSTREAM", b"read-only")
+        await socket.send_str("{")
+        await socket.send_json(["resize", {"width": "wide", "height": -1}])
+        await socket.send_json(["resize", {"width": 100, "height": 30}])
+        await socket.send_json(["stdin", "q"])
+        async with asyncio.timeout(PATIENCE_S):
+            while (message := await socket.receive()).type == WSMsgType.BINARY:
+                pass
+        assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING)
+
+
+async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_path: Path) -> None:
+    await make_stream(account)
+    with served(account.url, tmp_path, "--allow-changes") as address:
+        headers = {"Origin": origin_of(address)}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
+        ):
+            assert b"read-only" not in await draw_until(socket, b"WEBSTREAM")
+
+
+def test_a_port_that_is_taken_is_one_sentence(account: Account, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = Shell(account.url, tmp_path).run("serve", "--port", port)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"natstui: --port {port}: ")

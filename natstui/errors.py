@@ -14,7 +14,6 @@ NatstuiError (1)
 │   ├── RequestTimedOut       no answer came in time
 │   └── OutcomeUnknown        a write was sent, and no answer says whether it was done
 ├── Refused (5)               natstui itself refuses: read-only
-│   └── NotConfirmed          removes for good, or is in production; names what to type
 ├── AssertionFailed (1)       a check the user asked for does not hold
 ├── RunFailed (1)             a benchmark ended early; carries its partial result
 ├── Interrupted (130, 143)    a signal ended a run early; without a result
@@ -127,19 +126,6 @@ class Refused(NatstuiError):
     """natstui itself refuses: read-only, or production not confirmed."""
 
     exit_code = 5
-
-
-class NotConfirmed(Refused):
-    """Something is removed for good, or this is production, and its name was not typed."""
-
-    def __init__(self, sentence: str, name: str, why: str = "") -> None:
-        super().__init__(sentence)
-        self.name = name
-        """What has to be typed."""
-        self.why = why
-        """Why it has to be; empty when another name was typed."""
-        self.seen: tuple[int, ...] | None = None
-        """Which one it was: when its stream was made, and its revision. None when not known."""
 
 
 class AssertionFailed(NatstuiError):

@@ -18,13 +18,13 @@ from natstui.engine.listen_commands import ListenCommands
 from natstui.engine.live import refuse_for_other_account
 from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
-from natstui.errors import NatstuiError, NotConfirmed, PermissionDenied, Refused, ServerGone
+from natstui.errors import NatstuiError, PermissionDenied, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.events.ack_tap import AckTap
-from natstui.jetstream.managing.apply import apply, preview_change
+from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.names_in_use import read_names_in_use
 from natstui.jetstream.managing.undo import preview_undo, undo
@@ -39,8 +39,6 @@ from natstui.model.records.listening import ListeningCommand
 from natstui.model.records.managing import (
     Change,
     ManagingCommand,
-    PreviewChange,
-    PreviewUndo,
     ReadJournal,
     ReadNamesInUse,
     SaveTemplate,
@@ -68,14 +66,7 @@ from natstui.model.records.tap import StartTap, StopTap
 from natstui.units import counted, duration_text
 
 ReadingCommand = (
-    BrowseMessages
-    | ReadMessage
-    | CountSubjects
-    | PreviewDelivery
-    | ReadJournal
-    | ReadNamesInUse
-    | PreviewChange
-    | PreviewUndo
+    BrowseMessages | ReadMessage | CountSubjects | PreviewDelivery | ReadJournal | ReadNamesInUse
 )
 
 
@@ -99,12 +90,6 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
             return f"{counted(len(entries), 'change')} on this server", newest
         case ReadNamesInUse():
             return "what a form needs", await read_names_in_use(writer.client, command.stream)
-        case PreviewChange():
-            seen = await preview_change(writer, command)
-            return seen.question, seen
-        case PreviewUndo():
-            seen = await preview_undo(writer, command.entry, command.command_id)
-            return seen.question, seen
 
 
 SendingCommand = PublishMessage | RequestReply | PullNext | AnswerMessage
@@ -177,7 +162,8 @@ class ServerCommands:
             versions = {"seen": error.seen, "current": error.current}
             self._answer(command, "failed", str(error), json.dumps(versions))
         except NotConfirmed as error:
-            self._answer(command, "refused", str(error), json.dumps({"type": error.name}))
+            shown = msgspec.json.encode(error.confirmation).decode()
+            self._answer(command, "refused", str(error), shown)
         except Refused as error:
             self._answer(command, "refused", str(error), None)
         except NatstuiError as error:
@@ -192,7 +178,7 @@ class ServerCommands:
     ) -> None:
         now_us = time.time_ns() // 1000
         self._answers.add(Answered(now_us, command.command_id, status, text, body_json))
-        if isinstance(command, Change | Undo):
+        if isinstance(command, Change | Undo) and not command.dry_run:
             self._events.add(Outcome(now_us, command.command_id, status, text))
 
     def _silence(self, writer: Writer, command: SilenceFinding) -> str:
@@ -214,6 +200,12 @@ class ServerCommands:
         match command:
             case SilenceFinding():
                 return self._silence(writer, command), None
+            case Change(dry_run=True):
+                shown = await preview(writer, command)
+                return shown.question, shown
+            case Undo(dry_run=True):
+                shown = await preview_undo(writer, command.entry, command.command_id)
+                return shown.question, shown
             case Change():
                 changed = await apply(writer, command)
                 return changed.text, changed

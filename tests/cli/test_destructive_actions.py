@@ -24,8 +24,9 @@ from textual.dom import DOMNode
 
 import natstui.tui
 from natstui.cli.root import root
-from natstui.errors import NatstuiError, NotConfirmed, Refused
-from natstui.jetstream.managing.apply import preview_change
+from natstui.errors import NatstuiError
+from natstui.jetstream.connection.writer import NotConfirmed
+from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.messages.publish import publish, request_reply
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
@@ -33,7 +34,6 @@ from natstui.model.records.managing import (
     Action,
     Change,
     JournalAction,
-    PreviewChange,
     SilenceAction,
 )
 from natstui.model.records.messages import PublishMessage, RequestReply
@@ -210,11 +210,11 @@ def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
         fill(a)
         fill(b)
         change = change_of(a, action)
-        asked = PreviewChange(2, action, "S", change.consumer, change.body_json)
-        told = a.run(preview_change(a.writer, asked))
+        asked = Change(2, action, "S", change.consumer, change.body_json)
+        told = a.run(preview(a.writer, asked))
         assert CASES[action].said in told.question
         assert f"{told.name}" in told.question
-        assert told.final
+        assert told.needed
         refusals: list[tuple[AdminSession, Change]] = [
             (b, change),
             (reader, change),
@@ -231,8 +231,11 @@ def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
             with pytest.raises(NatstuiError):
                 session.do(wrong)
             assert (there(a), there(b)) == before, wrong
-        with pytest.raises(Refused, match=CASES[action].said):
+        with pytest.raises(NotConfirmed, match=CASES[action].said) as refused:
             a.do(replace(change, confirmed=None))
+        assert refused.value.confirmation == told
+        in_production = production.run(preview(production.writer, asked))
+        assert in_production.question == f"{told.question}; this is production"
         a.request("STREAM.DELETE.S")
         fill(a)
         before = there(a)

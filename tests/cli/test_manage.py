@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from natstui.clean import clean_line
 from natstui.cli.manage.options import read_config_file
 from natstui.cli.root import root, run
 from natstui.errors import NatstuiError, UsageError
+from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.text import config_of_file
 from tests.accounts import Account
 from tests.cli.rewriting import speaking
@@ -368,3 +370,30 @@ def test_a_threshold_in_the_metadata_is_set_and_taken_away_by_its_flag(
     shell.ok("stream", "edit", "S", "--monitor-msgs-warn", "")
     metadata = asyncio.run(metadata_of(account.url))
     assert (metadata.get(key), metadata.get("team")) == (None, "shop")
+
+
+def connections_count(server: Broker) -> int:
+    with urllib.request.urlopen(f"{server.monitoring_url}/varz") as reply:
+        return int(json.load(reply)["total_connections"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stream", "add", "S2", "--subjects", "two"),
+        ("stream", "edit", "S", "--max-msgs", "7", "--dry-run"),
+        ("stream", "edit", "S", "--max-msgs", "7", "--yes"),
+        ("stream", "seal", "S", "--yes"),
+        ("stream", "rm", "S", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_changes_connects_once(
+    nats_server: Broker, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "one")
+    before_count = connections_count(nats_server)
+    done = shell.run(*words)
+    assert done.returncode == ("--dry-run" in words), done.stderr
+    assert connections_count(nats_server) - before_count == 1

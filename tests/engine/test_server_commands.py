@@ -69,7 +69,11 @@ def test_a_change_a_page_the_journal_and_an_undo_through_the_pipes(engine: Engin
         "not confirmed: this cannot be undone (its only message (about 72 B) is removed for good),"
         " type 'S' to do it",
     )
-    assert asked(engine, Undo(7, confirmed="S")).text == "stream S deleted"
+    shown = json.loads(refused.body_json or "")
+    assert (shown["name"], shown["needed"], shown["most_msgs"]) == ("S", True, 1)
+    dry = asked(engine, Undo(7, dry_run=True))
+    assert (dry.status, json.loads(dry.body_json or "")) == ("done", shown)
+    assert asked(engine, Undo(8, confirmed="S")).text == "stream S deleted"
 
 
 def test_a_conflict_carries_both_versions(engine: EngineProcess) -> None:

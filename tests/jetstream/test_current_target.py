@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from natstui.errors import Conflict, NotConfirmed, Refused
-from natstui.jetstream.connection.writer import Writer
+from natstui.errors import Conflict, Refused
+from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.testbed.broker import Broker
@@ -125,8 +125,12 @@ def test_what_was_stored_after_the_question_is_not_removed_by_the_answer(
         else:
             put(session, b"new")
         before = session.request("STREAM.INFO.KV_B"), session.request("STREAM.INFO.OBJ_B")
+        shown = asked.value.confirmation
+        assert shown.created_at_us is not None
         answered = Writer(
-            session.writer.client, session.writer.journal, decided_on=asked.value.seen
+            session.writer.client,
+            session.writer.journal,
+            decided_on=(shown.created_at_us, shown.revision_seq),
         )
         with pytest.raises(Conflict, match="changed since you were asked"):
             session.run(remove(answered, action, "k"))

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from natstui.errors import Conflict, Refused
-from natstui.jetstream.managing.apply import preview_change
+from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_asset
 from natstui.jetstream.managing.losses import loss_of
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import OF_CONSUMER
-from natstui.model.records.managing import Change, PreviewChange
+from natstui.model.records.managing import Change
 from natstui.model.records.messages import PullNext
 from natstui.model.servers.versions import KEEPS_OVER_FIRST_SUBJECT_LIMIT, is_in
 from tests.jetstream.admin_session import AdminSession, admin_session
@@ -293,6 +293,6 @@ def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
         make(session, "S")
         created_at_us = session.run(read_asset(session.writer, "stream", "S")).created_at_us
         for action in OF_CONSUMER:
-            change = PreviewChange(1, action, "S", None, "{}", created_at_us)
+            change = Change(1, action, "S", created_at_us=created_at_us)
             with pytest.raises(Refused, match="which consumer of S is meant: nothing was done"):
-                session.run(preview_change(session.writer, change))
+                session.run(preview(session.writer, change))

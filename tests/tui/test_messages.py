@@ -107,6 +107,7 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await nc.request("s", b"{}", timeout=20)
         heard = await nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.C")
         await viewer.until(lambda: "S" in viewer.rows())
+        await shows(viewer, "consumers 1")
         await viewer.press("m", "N")
         await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
         await viewer.press("enter")
@@ -241,3 +242,35 @@ async def test_a_tail_shows_what_arrives_and_can_be_paused(account: Account) -> 
         await nc.publish("s.a", b"second words")
         await shows(viewer, "2 arrived")
         assert "second words" not in viewer.words
+
+
+async def test_in_production_a_message_is_published_and_pulled_once_its_name_is_typed(
+    account: Account,
+) -> None:
+    environ = {"NATSTUI_CONNECTION_PRODUCTION": "true"}
+    async with (
+        connected(account.url) as nc,
+        viewing(account.url, size=WIDE, environ=environ) as viewer,
+    ):
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        consumer = {"durable_name": "C", "ack_policy": "explicit"}
+        await asked(nc, "CONSUMER.DURABLE.CREATE.S.C", {"stream_name": "S", "config": consumer})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await shows(viewer, "consumers 1")
+        await viewer.press("m", "w")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PublishScreen))
+        await publish(viewer, subject="s.a", payload="hello")
+        await shows(viewer, "This is production. Type s.a to do it")
+        await viewer.press("escape")
+        await shows(viewer, "not confirmed: nothing is sent")
+        await viewer.press("ctrl+s")
+        await shows(viewer, "This is production. Type s.a to do it")
+        await typed(viewer, "s.a", "enter")
+        await shows(viewer, "stored as 1 in S")
+        await viewer.press("escape", "N")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
+        await viewer.press("enter")
+        await shows(viewer, "This is production. Type C to do it")
+        await typed(viewer, "C", "enter")
+        await shows(viewer, "first delivery")
+        assert await state(nc, "CONSUMER.INFO.S.C", "num_ack_pending") == 1

@@ -210,8 +210,9 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
             await form(viewer).sending.action_send()
             editor.value = "77"
             await viewer.until(lambda: form(viewer).entries.texts["max_msgs"] == "77", "taken")
-        await viewer.until(lambda: "not sent: you typed meanwhile" in toasts(viewer), "and again")
-        assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == -1
+        await viewer.until(lambda: form(viewer).entries.subject.base.get("max_msgs") == 7, "sent")
+        assert form(viewer).entries.texts["max_msgs"] == "77"
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == 7
         await viewer.press("ctrl+s")
         await on_streams(viewer)
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == 77

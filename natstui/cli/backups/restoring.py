@@ -22,7 +22,7 @@ from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_o
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
-from natstui.errors import BackupError, NatstuiError, NotConfirmed
+from natstui.errors import BackupError, NatstuiError, Refused
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup_folder import is_account, read_backup
 from natstui.jetstream.managing.restore import Restored, Wanted
@@ -123,7 +123,7 @@ def _confirmed(connection: Connection, every: Sequence[Wanted], words: dict[str,
     question = f"This is production: {what} would be made" if connection.production else what
     typed = confirmation(connection, name, question, yes=words["yes"], confirm=words["confirm"])
     if typed != name:
-        raise NotConfirmed(f"not confirmed: {typed!r} is not {name!r}", name)
+        raise Refused(f"not confirmed: {typed!r} is not {name!r}")
     return True
 
 

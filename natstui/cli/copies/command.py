@@ -21,8 +21,11 @@ from natstui.cli.copies.options import (
     other_system,
 )
 from natstui.cli.copies.text import Progress, print_account, print_counts
-from natstui.cli.core.options import written
-from natstui.cli.manage.writing import change_flags, run_with_writer
+from natstui.cli.manage.writing import (
+    change_flags,
+    run_with_writer,
+    write_confirmed,
+)
 from natstui.cli.options import connection_options
 from natstui.cli.sections import Group, command
 from natstui.config import Connection
@@ -139,7 +142,7 @@ class _Task:
                 writer
             )
 
-        written(self._target, self._words, work)
+        write_confirmed(self._target, self._words, work)
 
     async def _write(self, source: Client) -> None:
         copy_ = self._done = await self._selected(source, self._resumed())

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
-from natstui.clean import clean_line
 from natstui.cli.core.payload import filled, given_headers, given_payload
-from natstui.cli.manage.writing import confirmation, run_with_writer
-from natstui.config import Connection
-from natstui.errors import NotConfirmed, UsageError
-from natstui.jetstream.connection.writer import Writer
+from natstui.errors import UsageError
 from natstui.units import parse_duration_ns, parse_moment
 
 T = TypeVar("T")
@@ -88,28 +84,3 @@ def seconds_of(text: str | None, option: str) -> float | None:
         return None if text is None else parse_duration_ns(text) / 1e9
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
-
-
-def written(
-    connection: Connection,
-    words: dict[str, Any],
-    work: Callable[[Writer, str | None], Awaitable[T]],
-) -> T:
-    """Do what writes; where it has to be confirmed, ask for the name and do it then.
-
-    `work` gets the name as it was typed, None when it was not. Raises Refused.
-    """
-    confirm: str | None = words["confirm"]
-    read_only: bool = words["read_only"]
-    try:
-        return run_with_writer(
-            connection, read_only, lambda writer: work(writer, confirm), prints=True
-        )
-    except NotConfirmed as error:
-        if confirm is not None:
-            raise
-        name, question, seen = error.name, clean_line(error.why), error.seen
-        typed = confirmation(connection, name, question, yes=words["yes"], confirm=None)
-    return run_with_writer(
-        connection, read_only, lambda writer: work(writer, typed), decided_on=seen, prints=True
-    )

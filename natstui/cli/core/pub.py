@@ -9,8 +9,11 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import Given, message_options, seconds_of, written
-from natstui.cli.manage.writing import change_flags
+from natstui.cli.core.options import Given, message_options, seconds_of
+from natstui.cli.manage.writing import (
+    change_flags,
+    write_confirmed,
+)
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
@@ -64,7 +67,7 @@ def pub(
         await publish_batch(writer, sent[0])
 
     try:
-        written(connection, words, send)
+        write_confirmed(connection, words, send)
     except NatstuiError:
         if sent and sent[0].sent_count:
             click.echo(f"natstui: {_sent_text(sent[0])} before this:", err=True)
@@ -132,4 +135,4 @@ def request(
         asked = Batch(subject, payloads, 1, length_bytes, given.headers, confirmed=confirmed)
         await request_replies(writer, asked, replies, timeout_s, printer.write)
 
-    written(connection, words, ask)
+    write_confirmed(connection, words, ask)

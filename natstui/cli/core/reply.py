@@ -11,9 +11,12 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.core.options import seconds_of, written
+from natstui.cli.core.options import seconds_of
 from natstui.cli.core.payload import filled, given_headers
-from natstui.cli.manage.writing import change_flags
+from natstui.cli.manage.writing import (
+    change_flags,
+    write_confirmed,
+)
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
@@ -69,7 +72,7 @@ def reply(
         await responder.serve(writer)
 
     try:
-        written(connection, words, serve)
+        write_confirmed(connection, words, serve)
     finally:
         if served:
             _tell(counted(served[0].replies_count, "reply"))

@@ -12,25 +12,24 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.manage.options import with_texts
 from natstui.cli.manage.writing import (
-    confirmation,
-    confirmed_of,
+    WriterSession,
     print_changed,
     print_differences,
     print_warnings,
     refuse_read_only,
-    run_with_writer,
+    session_change,
 )
 from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.writer import Asset, Config, Writer
-from natstui.jetstream.managing.apply import apply, preview_change
-from natstui.jetstream.managing.configure import Changed, check_problems, read_asset, read_config
+from natstui.jetstream.managing.apply import preview
+from natstui.jetstream.managing.configure import check_problems, read_asset, read_config
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.differences import AssetKind, Difference, differences, merged
 from natstui.model.assets.rules import Problem
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.natscli.commands import consumer_command, stream_command
-from natstui.model.records.managing import Change, Preview, PreviewChange
+from natstui.model.records.managing import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,11 @@ class Asked:
         """Return the name of what is made or changed."""
         return self.consumer or self.stream
 
+    @property
+    def flags(self) -> dict[str, Any]:
+        """Return how it is to be confirmed."""
+        return {"yes": self.yes, "confirm": self.confirm}
+
 
 def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
     """Make a stream or consumer; a dry run prints it and ends with 1 unless it exists so."""
@@ -71,64 +75,58 @@ def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
     config = merged(start, filed)
     config = _named(with_texts(asked.kind, config, asked.texts), asked, durable=durable)
     check_problems(_problems(asked, config))
-    if asked.dry_run:
-        found = run_with_writer(connection, True, lambda w: _difference(w, asked, config))
-        _print_plan(asked, config, None, found)
-        _print_warnings(connection, asked, config)
-        sys.exit(1 if found is None or found else 0)
-    refuse_read_only(connection, asked.read_only)
-    _print_warnings(connection, asked, config)
-    confirmed = asked.confirm
-    if connection.production:
-        question = f"this makes {asked.kind} {asked.name}"
-        yes, confirm = asked.yes, asked.confirm
-        confirmed = confirmation(connection, asked.name, question, yes=yes, confirm=confirm)
-    print_changed(_send(connection, asked, "create", config, None, confirmed), asked.as_json)
+    with WriterSession(connection, asked.read_only) as session:
+        if asked.dry_run:
+            found = session.run(lambda w: _difference(w, asked, config))
+            _print_plan(asked, config, None, found)
+            _print_warnings(session, asked, config)
+            sys.exit(1 if found is None or found else 0)
+        refuse_read_only(connection, asked.read_only)
+        _print_warnings(session, asked, config)
+        change = _change(asked, "create", config, None)
+        print_changed(session_change(session, change, asked.flags), asked.as_json)
 
 
 def edit_asset(connection: Connection, asked: Asked) -> None:
     """Change a stream or consumer; a dry run prints the difference and ends with 1 if any."""
-
-    async def plan(writer: Writer) -> tuple[Asset, Config]:
-        seen = await read_asset(writer, asked.kind, asked.stream, asked.consumer or "")
-        wanted = _of_files(asked, seen.config)
-        wanted = wanted if asked.whole else merged(seen.config, wanted)
-        durable = "durable_name" in seen.config
-        return seen, _named(with_texts(asked.kind, wanted, asked.texts), asked, durable=durable)
-
-    asset, wanted = run_with_writer(connection, True, plan)
-    seen = asset.config
-    found = differences(asked.kind, seen, wanted)
-    refused = tuple(Problem(d.path, d.refused) for d in found if d.refused)
-    problems = _problems(asked, wanted, seen)
-    check_problems((*refused, *problems) if problems else ())
-    if asked.dry_run:
-        _print_plan(asked, wanted, seen, found)
-        _print_warnings(connection, asked, wanted)
-        _print_loss(connection, asked, wanted, asset)
-        sys.exit(1 if found else 0)
-    refuse_read_only(connection, asked.read_only)
-    _print_warnings(connection, asked, wanted)
-    check_problems(refused)
-    preview = _preview(connection, asked, wanted, asset)
-    confirmed = confirmed_of(connection, preview, {"yes": asked.yes, "confirm": asked.confirm})
-    changed = _send(connection, asked, "edit", wanted, asset, confirmed, preview.most_msgs)
-    print_changed(changed, asked.as_json)
+    with WriterSession(connection, asked.read_only) as session:
+        asset = session.run(
+            lambda w: read_asset(w, asked.kind, asked.stream, asked.consumer or "")
+        )
+        seen = asset.config
+        wanted = _of_files(asked, seen)
+        wanted = wanted if asked.whole else merged(seen, wanted)
+        wanted = with_texts(asked.kind, wanted, asked.texts)
+        wanted = _named(wanted, asked, durable="durable_name" in seen)
+        found = differences(asked.kind, seen, wanted)
+        refused = tuple(Problem(d.path, d.refused) for d in found if d.refused)
+        problems = _problems(asked, wanted, seen)
+        check_problems((*refused, *problems) if problems else ())
+        change = _change(asked, "edit", wanted, asset)
+        if asked.dry_run:
+            _print_plan(asked, wanted, seen, found)
+            _print_warnings(session, asked, wanted)
+            for line in session.run(lambda w: preview(w, change)).lines:
+                click.echo(f"natstui: {clean_line(line)}", err=True)
+            sys.exit(1 if found else 0)
+        refuse_read_only(connection, asked.read_only)
+        _print_warnings(session, asked, wanted)
+        check_problems(refused)
+        print_changed(session_change(session, change, asked.flags), asked.as_json)
 
 
-def _preview(connection: Connection, asked: Asked, wanted: Config, seen: Asset) -> Preview:
-    """Count what an edit removes."""
-    action: Any = f"edit_{asked.kind}"
-    change = PreviewChange(
-        0, action, asked.stream, asked.consumer, json.dumps(wanted), seen.created_at_us
+def _change(asked: Asked, verb: str, config: Config, seen: Asset | None) -> Change:
+    """Return the change that creates or edits what the flags name."""
+    action: Any = f"{verb}_{asked.kind}"
+    return Change(
+        0,
+        action,
+        asked.stream,
+        asked.consumer,
+        json.dumps(config),
+        None if seen is None else json.dumps(seen.config),
+        created_at_us=None if seen is None else seen.created_at_us,
     )
-    return run_with_writer(connection, True, lambda writer: preview_change(writer, change))
-
-
-def _print_loss(connection: Connection, asked: Asked, wanted: Config, seen: Asset) -> None:
-    """Print to stderr what an edit would remove."""
-    for line in _preview(connection, asked, wanted, seen).lines:
-        click.echo(f"natstui: {clean_line(line)}", err=True)
 
 
 def _of_files(asked: Asked, base: Config) -> Config:
@@ -183,30 +181,6 @@ def _print_plan(
     click.echo(clean_line(command), err=True)
 
 
-def _print_warnings(connection: Connection, asked: Asked, config: Config) -> None:
+def _print_warnings(session: WriterSession, asked: Asked, config: Config) -> None:
     """Print the warnings of the form to stderr."""
-    print_warnings(connection, asked.kind, asked.stream, asked.consumer, config)
-
-
-def _send(
-    connection: Connection,
-    asked: Asked,
-    verb: str,
-    config: Config,
-    seen: Asset | None,
-    confirmed: str | None,
-    previewed_msgs: int | None = None,
-) -> Changed:
-    action: Any = f"{verb}_{asked.kind}"
-    change = Change(
-        0,
-        action,
-        asked.stream,
-        asked.consumer,
-        json.dumps(config),
-        None if seen is None else json.dumps(seen.config),
-        confirmed,
-        None if seen is None else seen.created_at_us,
-        previewed_msgs,
-    )
-    return run_with_writer(connection, asked.read_only, lambda writer: apply(writer, change))
+    print_warnings(session, asked.kind, asked.stream, asked.consumer, config)

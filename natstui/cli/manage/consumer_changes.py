@@ -19,8 +19,8 @@ from natstui.cli.manage.options import (
 )
 from natstui.cli.manage.switches import WithSwitches
 from natstui.cli.manage.writing import (
+    change_confirmed,
     change_flags,
-    done_when_confirmed,
     print_changed,
     run_with_writer,
 )
@@ -31,7 +31,7 @@ from natstui.errors import UsageError
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.natscli.spellings import is_time
-from natstui.model.records.managing import Action, PreviewChange
+from natstui.model.records.managing import Action, Change
 
 
 def _do(
@@ -42,8 +42,8 @@ def _do(
     words: dict[str, Any],
 ) -> None:
     stream, name = map(given_name, names)
-    change = PreviewChange(0, action, stream, name, json.dumps(body))
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, action, stream, name, json.dumps(body))
+    print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
 @command()

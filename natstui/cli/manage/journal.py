@@ -10,12 +10,12 @@ import msgspec
 
 from natstui.clean import clean_line
 from natstui.cli.manage.writing import (
+    WriterSession,
     change_flags,
-    confirmed_of,
+    confirmed_name,
     print_changed,
     print_warnings,
     refuse_read_only,
-    run_with_writer,
 )
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
@@ -33,7 +33,7 @@ from natstui.model.records.journal import (
     passed_over,
     undo_of,
 )
-from natstui.model.records.managing import JournalEntry, Preview, Undo
+from natstui.model.records.managing import Confirmation, JournalEntry, Undo
 from natstui.units import local_text
 
 
@@ -58,7 +58,9 @@ def journal(as_json: bool, commands: bool) -> None:
         click.echo(clean_line("  ".join([*words, entry_text(entry), entry.outcome + reason])))
 
 
-async def _entry_and_preview(writer: Writer, entry: str | None) -> tuple[JournalEntry, Preview]:
+async def _entry_and_preview(
+    writer: Writer, entry: str | None
+) -> tuple[JournalEntry, Confirmation]:
     """Return the entry to take back and what that would do."""
     entries = writer.journal.entries()
     found = entry_to_undo(entries, entry, writer.place)
@@ -82,12 +84,13 @@ def undo(connection: Connection, entry: str | None, **words: Any) -> None:
     purge, is reported and not skipped.
     """
     refuse_read_only(connection, words["read_only"])
-    found, seen = run_with_writer(connection, True, lambda w: _entry_and_preview(w, entry))
-    change = undo_of(found, 0)
-    if change is not None and change.body_json != "{}":
-        config = json.loads(change.body_json)
-        kind: AssetKind = "stream" if found.consumer is None else "consumer"
-        print_warnings(connection, kind, found.stream, found.consumer, config)
-    asked = Undo(0, found.entry, confirmed_of(connection, seen, words), seen.most_msgs)
-    changed = run_with_writer(connection, words["read_only"], lambda w: undo_entry(w, asked))
-    print_changed(changed, words["as_json"])
+    with WriterSession(connection) as session:
+        found, shown = session.run(lambda w: _entry_and_preview(w, entry))
+        change = undo_of(found, 0)
+        if change is not None and change.body_json != "{}":
+            config = json.loads(change.body_json)
+            kind: AssetKind = "stream" if found.consumer is None else "consumer"
+            print_warnings(session, kind, found.stream, found.consumer, config)
+        name = confirmed_name(connection, shown, words)
+        asked = Undo(0, found.entry, name, shown.most_msgs)
+        print_changed(session.run(lambda w: undo_entry(w, asked)), words["as_json"])

@@ -11,10 +11,14 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import seconds_of, written
+from natstui.cli.core.options import seconds_of
 from natstui.cli.manage.names import given_name
 from natstui.cli.manage.taking import more_of
-from natstui.cli.manage.writing import change_flags, refuse_read_only
+from natstui.cli.manage.writing import (
+    change_flags,
+    refuse_read_only,
+    write_confirmed,
+)
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
@@ -68,7 +72,7 @@ def sub(
         await receiver.receive(writer, confirmed)
 
     try:
-        written(connection, words, receive)
+        write_confirmed(connection, words, receive)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,10 +13,12 @@ from natstui.cli.complete import stream_name
 from natstui.cli.manage.names import given_name
 from natstui.cli.manage.options import argument_options
 from natstui.cli.manage.writing import (
+    WriterSession,
+    change_confirmed,
     change_flags,
-    done_when_confirmed,
     print_changed,
-    run_with_writer,
+    refuse_read_only,
+    session_change,
 )
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
@@ -25,7 +27,7 @@ from natstui.errors import UsageError
 from natstui.jetstream.connection.writer import Config
 from natstui.jetstream.managing.configure import Changed, read_config
 from natstui.jetstream.managing.replicas import settled
-from natstui.model.records.managing import PreviewChange
+from natstui.model.records.managing import Change
 
 _MOST_REPLICAS = 5
 
@@ -77,11 +79,13 @@ def _place(
 ) -> None:
     """Change a configuration, and tell on which servers the stream is then."""
     stream = given_name(name)
-    config = run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))
-    body = json.dumps(change_to(config))
-    asked = PreviewChange(0, "edit_stream", stream, None, body)
-    changed = done_when_confirmed(connection, asked, words)
-    now = run_with_writer(connection, True, lambda w: settled(w, stream, holds))
+    refuse_read_only(connection, words["read_only"])
+    with WriterSession(connection) as session:
+        config = session.run(lambda w: read_config(w, "stream", stream))
+        body = json.dumps(change_to(config))
+        change = Change(0, "edit_stream", stream, None, body)
+        changed = session_change(session, change, words)
+        now = session.run(lambda w: settled(w, stream, holds))
     print_changed(replace(changed, text=f"{changed.text}; {now}"), words["as_json"])
 
 
@@ -94,6 +98,6 @@ def peer_remove(connection: Connection, name: str, asked: dict[str, Any], **word
     """Replace the copy of NAME on one server. Another server makes a new copy."""
     if "peer" not in asked:
         raise UsageError("say which copy is given up: --peer SERVER")
-    change = PreviewChange(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))
-    changed: Changed = done_when_confirmed(connection, change, words)
+    change = Change(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))
+    changed: Changed = change_confirmed(connection, change, words)
     print_changed(changed, words["as_json"])

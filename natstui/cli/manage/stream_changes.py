@@ -20,10 +20,13 @@ from natstui.cli.manage.options import (
 )
 from natstui.cli.manage.switches import WithSwitches
 from natstui.cli.manage.writing import (
+    WriterSession,
+    change_confirmed,
     change_flags,
-    done_when_confirmed,
     print_changed,
+    refuse_read_only,
     run_with_writer,
+    session_change,
 )
 from natstui.cli.options import connection_options, connection_options_beside_config
 from natstui.cli.sections import command
@@ -34,7 +37,7 @@ from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM
 from natstui.model.assets.templates import started
-from natstui.model.records.managing import PreviewChange
+from natstui.model.records.managing import Change
 
 
 @command(
@@ -127,8 +130,8 @@ def edit(connection: Connection, name: str, **words: Any) -> None:
 @connection_options
 def purge(connection: Connection, name: str, asked: dict[str, object], **words: Any) -> None:
     """Remove messages of the stream NAME."""
-    change = PreviewChange(0, "purge_stream", given_name(name), None, json.dumps(asked))
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "purge_stream", given_name(name), None, json.dumps(asked))
+    print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
 @command()
@@ -137,8 +140,8 @@ def purge(connection: Connection, name: str, asked: dict[str, object], **words: 
 @connection_options
 def rm(connection: Connection, name: str, **words: Any) -> None:
     """Delete the stream NAME. Deletes its messages and consumers, too."""
-    change = PreviewChange(0, "delete_stream", given_name(name))
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "delete_stream", given_name(name))
+    print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
 @command()
@@ -149,8 +152,8 @@ def rm(connection: Connection, name: str, **words: Any) -> None:
 def rmm(connection: Connection, name: str, seq: int, **words: Any) -> None:
     """Delete the message SEQ of the stream NAME."""
     body = json.dumps({"seq": seq})
-    change = PreviewChange(0, "delete_message", given_name(name), None, body)
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "delete_message", given_name(name), None, body)
+    print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
 @command("step-down")
@@ -160,8 +163,8 @@ def rmm(connection: Connection, name: str, seq: int, **words: Any) -> None:
 @connection_options
 def step_down(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
     """Elect another leader of the stream NAME."""
-    change = PreviewChange(0, "step_down_stream", given_name(name), None, json.dumps(asked))
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "step_down_stream", given_name(name), None, json.dumps(asked))
+    print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
 @command()
@@ -178,7 +181,9 @@ def seal(connection: Connection, name: str, **words: Any) -> None:
 
 def seal_stream(connection: Connection, stream: str, words: dict[str, Any]) -> None:
     """Seal a stream when that is confirmed, and print it."""
-    config = run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))
-    body = json.dumps({**config, "sealed": True})
-    change = PreviewChange(0, "edit_stream", stream, None, body)
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    refuse_read_only(connection, words["read_only"])
+    with WriterSession(connection) as session:
+        config = session.run(lambda w: read_config(w, "stream", stream))
+        body = json.dumps({**config, "sealed": True})
+        change = Change(0, "edit_stream", stream, None, body)
+        print_changed(session_change(session, change, words), words["as_json"])

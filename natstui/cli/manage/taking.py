@@ -8,9 +8,12 @@ import click
 
 from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import seconds_of, written
+from natstui.cli.core.options import seconds_of
 from natstui.cli.manage.names import given_name
-from natstui.cli.manage.writing import change_flags
+from natstui.cli.manage.writing import (
+    change_flags,
+    write_confirmed,
+)
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
@@ -62,7 +65,7 @@ def take_next(
                 done = AnswerMessage(0, name, reply, "double_ack", confirmed=confirmed)
                 await answer(writer, done)
 
-    written(connection, words, take)
+    write_confirmed(connection, words, take)
 
 
 def more_of(pulled: PulledMessage) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import sys
@@ -11,16 +12,17 @@ from typing import Any, TypeVar
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.connected import run_connected
+from natstui.cli.connected import run_connected, waited_for, waiting
 from natstui.config import Connection
 from natstui.errors import Refused
+from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import READ_ONLY, Config, Writer
-from natstui.jetstream.managing.apply import apply, preview_change
+from natstui.jetstream.connection.writer import READ_ONLY, Config, NotConfirmed, Writer
+from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import Changed
 from natstui.jetstream.managing.names_in_use import warnings_of
 from natstui.model.assets.differences import AssetKind, Difference
-from natstui.model.records.managing import Change, Preview, PreviewChange
+from natstui.model.records.managing import Change, Confirmation
 
 T = TypeVar("T")
 
@@ -45,18 +47,16 @@ def run_with_writer(
     read_only: bool,
     work: Callable[[Writer], Awaitable[T]],
     *,
-    decided_on: tuple[int, ...] | None = None,
     prints: bool = False,
 ) -> T:
     """Connect, do the work, close; `read_only` adds to what the connection says.
 
-    `decided_on` is which one the user confirmed: another one is left alone. `prints`: the
-    work itself writes to the terminal.
+    `prints`: the work itself writes to the terminal.
     """
     guarded = dataclasses.replace(connection, read_only=connection.read_only or read_only)
     return run_connected(
         guarded,
-        lambda client: work(Writer(client, Journal(), decided_on=decided_on)),
+        lambda client: work(Writer(client, Journal())),
         prints=prints,
     )
 
@@ -84,44 +84,118 @@ def refuse_read_only(connection: Connection, read_only: bool) -> None:
         raise Refused(READ_ONLY)
 
 
-def done_when_confirmed(
-    connection: Connection, change: PreviewChange, words: Mapping[str, Any]
-) -> Changed:
-    """Count what a change removes, let the user confirm it where needed, then do it."""
-    refuse_read_only(connection, words["read_only"])
-    seen = run_with_writer(connection, True, lambda writer: preview_change(writer, change))
-    confirmed = confirmed_of(connection, seen, words)
-    decided = Change(
-        change.command_id,
-        change.action,
-        change.stream,
-        change.consumer,
-        change.body_json,
-        confirmed=confirmed,
-        created_at_us=seen.created_at_us,
-        previewed_msgs=seen.most_msgs,
+class WriterSession:
+    """One connection for all that a command reads, has confirmed and changes.
+
+    The loop of asyncio rests while the user types.
+    """
+
+    def __init__(self, connection: Connection, read_only: bool = False) -> None:
+        """`read_only` adds to what the connection says."""
+        self.connection = dataclasses.replace(
+            connection, read_only=connection.read_only or read_only
+        )
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> WriterSession:
+        """Connect; raises ConnectionFailed."""
+        try:
+            self._client = self._runner.run(waited_for(connect(self.connection)))
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def run(
+        self,
+        work: Callable[[Writer], Awaitable[T]],
+        shown: Confirmation | None = None,
+        *,
+        prints: bool = False,
+    ) -> T:
+        """Return what the work returns.
+
+        `shown` is what the user confirmed: another revision than that is left alone. `prints`:
+        the work itself writes to the terminal.
+        """
+        decided_on = None
+        if shown is not None and shown.created_at_us is not None:
+            decided_on = (shown.created_at_us, shown.revision_seq)
+
+        async def run() -> T:
+            async with waiting(shown=not prints):
+                return await work(Writer(self._client, Journal(), decided_on=decided_on))
+
+        return self._runner.run(run())
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the connection."""
+        try:
+            self._runner.run(self._client.close())
+        finally:
+            self._runner.close()
+
+
+def change_confirmed(connection: Connection, change: Change, flags: Mapping[str, Any]) -> Changed:
+    """Connect, do a change once the user confirmed what the writer wants confirmed, close."""
+    refuse_read_only(connection, flags["read_only"])
+    with WriterSession(connection) as session:
+        return session_change(session, change, flags)
+
+
+def session_change(session: WriterSession, change: Change, flags: Mapping[str, Any]) -> Changed:
+    """Do a change once the user confirmed what the writer wants confirmed; raises Refused."""
+    shown = session.run(lambda writer: preview(writer, change))
+    confirmed = dataclasses.replace(
+        change,
+        confirmed=confirmed_name(session.connection, shown, flags),
+        created_at_us=shown.created_at_us,
+        previewed_msgs=shown.most_msgs,
     )
-    return run_with_writer(connection, words["read_only"], lambda w: apply(w, decided))
+    return session.run(lambda writer: apply(writer, confirmed))
 
 
-def confirmed_of(connection: Connection, seen: Preview, words: Mapping[str, Any]) -> str | None:
+def confirmed_name(
+    connection: Connection, shown: Confirmation, flags: Mapping[str, Any]
+) -> str | None:
     """Return the name as the user confirmed it, where that is needed; raises Refused."""
-    if not seen.final and not connection.production:
-        confirm: str | None = words["confirm"]
+    confirm: str | None = flags["confirm"]
+    if not shown.needed:
         return confirm
-    question, confirm = clean_line(seen.question), words["confirm"]
-    return confirmation(connection, seen.name, question, yes=words["yes"], confirm=confirm)
+    question = clean_line(shown.question)
+    return confirmation(connection, shown.name, question, yes=flags["yes"], confirm=confirm)
+
+
+def write_confirmed(
+    connection: Connection,
+    flags: Mapping[str, Any],
+    work: Callable[[Writer, str | None], Awaitable[T]],
+) -> T:
+    """Connect, do what writes, again once the user confirmed it where that is needed, close.
+
+    `work` gets the name as it was typed, None when it was not. Raises Refused.
+    """
+    confirm: str | None = flags["confirm"]
+    with WriterSession(connection, flags["read_only"]) as session:
+        try:
+            return session.run(lambda writer: work(writer, confirm), prints=True)
+        except NotConfirmed as error:
+            if confirm is not None:
+                raise
+            shown = error.confirmation
+        typed = confirmed_name(connection, shown, flags)
+        return session.run(lambda writer: work(writer, typed), shown, prints=True)
 
 
 def print_warnings(
-    connection: Connection, kind: AssetKind, stream: str, consumer: str | None, config: Config
+    session: WriterSession, kind: AssetKind, stream: str, consumer: str | None, config: Config
 ) -> None:
     """Print the warnings about a configuration to stderr, before it is sent."""
 
-    async def ask(writer: Writer) -> tuple[str, ...]:
+    async def read_warnings(writer: Writer) -> tuple[str, ...]:
         return await warnings_of(writer.client, kind, stream, consumer, config)
 
-    for warning in run_with_writer(connection, True, ask):
+    for warning in session.run(read_warnings):
         click.echo(f"natstui: {clean_line(warning)}", err=True)
 
 

@@ -8,9 +8,13 @@ from typing import Any
 
 import click
 
-from natstui.cli.core.options import written
 from natstui.cli.core.payload import given_payload
-from natstui.cli.manage.writing import change_flags, done_when_confirmed, print_changed
+from natstui.cli.manage.writing import (
+    change_confirmed,
+    change_flags,
+    print_changed,
+    write_confirmed,
+)
 from natstui.cli.options import connection_options
 from natstui.cli.sections import Group, command
 from natstui.cli.stores.options import (
@@ -27,7 +31,7 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import Changed
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
-from natstui.model.records.managing import PreviewChange
+from natstui.model.records.managing import Change
 
 
 @command()
@@ -46,8 +50,8 @@ def add(connection: Connection, bucket: str, options: BucketOptions, **words: An
 @connection_options
 def rm(connection: Connection, bucket: str, **words: Any) -> None:
     """Delete the bucket BUCKET and its contents."""
-    change = PreviewChange(0, "delete_stream", f"{KV}{given_bucket(bucket)}")
-    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "delete_stream", f"{KV}{given_bucket(bucket)}")
+    print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
 def _value_options(command: Any) -> Any:
@@ -128,7 +132,7 @@ def _do(connection: Connection, asked: KeyChange, words: dict[str, Any]) -> None
     async def work(writer: Writer, confirmed: str | None) -> Changed:
         return await change_key(writer, replace(asked, confirmed=confirmed))
 
-    print_changed(written(connection, words, work), words["as_json"])
+    print_changed(write_confirmed(connection, words, work), words["as_json"])
 
 
 @click.group(cls=Group)

@@ -16,12 +16,12 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.backups.options import Progress, stoppable
 from natstui.cli.complete import stores as store_names
 from natstui.cli.connected import run_connected
-from natstui.cli.core.options import written
 from natstui.cli.manage.stream_changes import seal_stream
 from natstui.cli.manage.writing import (
+    change_confirmed,
     change_flags,
-    done_when_confirmed,
     print_changed,
+    write_confirmed,
 )
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
@@ -52,7 +52,7 @@ from natstui.jetstream.messages.objects import (
     stores,
 )
 from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
-from natstui.model.records.managing import PreviewChange
+from natstui.model.records.managing import Change
 from natstui.paths import user_path
 from natstui.units import bytes_text, count_text, counted, local_text
 
@@ -185,7 +185,7 @@ def put(
             )
 
     try:
-        changed = written(connection, words, work)
+        changed = write_confirmed(connection, words, work)
     finally:
         shown.end()
         source.close()
@@ -299,14 +299,14 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
     """Delete the file NAME of BUCKET. Without NAME: BUCKET and all its files."""
     bucket = given_bucket(bucket)
     if name is None:
-        change = PreviewChange(0, "delete_stream", f"{OBJECTS}{bucket}")
-        print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+        change = Change(0, "delete_stream", f"{OBJECTS}{bucket}")
+        print_changed(change_confirmed(connection, change, words), words["as_json"])
         return
 
     async def work(writer: Writer, confirmed: str | None) -> Changed:
         return await delete_object(writer, ObjectChange(bucket, name, confirmed=confirmed))
 
-    print_changed(written(connection, words, work), words["as_json"])
+    print_changed(write_confirmed(connection, words, work), words["as_json"])
 
 
 @command()
@@ -328,7 +328,7 @@ def link(connection: Connection, bucket: str, name: str, target: str, **words: A
     async def work(writer: Writer, confirmed: str | None) -> Changed:
         return await link_object(writer, dataclasses.replace(asked, confirmed=confirmed), where)
 
-    print_changed(written(connection, words, work), words["as_json"])
+    print_changed(write_confirmed(connection, words, work), words["as_json"])
 
 
 @command()

@@ -10,11 +10,9 @@ from typing import Any
 import click
 
 from natstui.cli.complete import buckets, keys
-from natstui.cli.manage.writing import confirmation, print_changed, refuse_read_only
-from natstui.cli.manage.writing import run_with_writer as run
+from natstui.cli.manage.writing import change_confirmed, print_changed
 from natstui.config import Connection
 from natstui.errors import UsageError
-from natstui.jetstream.managing.apply import apply
 from natstui.model.assets.buckets import (
     MOST_HISTORY,
     BucketOptions,
@@ -111,12 +109,5 @@ _OF_BOTH = (
 
 def make_bucket(connection: Connection, config: Config, words: dict[str, Any]) -> None:
     """Make the stream of a bucket or a store, and print it."""
-    refuse_read_only(connection, words["read_only"])
-    name, confirm = str(config["name"]), words["confirm"]
-    if connection.production:
-        question = f"This is production: this makes stream {name}"
-        confirm = confirmation(connection, name, question, yes=words["yes"], confirm=confirm)
-    change = Change(0, "create_stream", name, None, json.dumps(config), confirmed=confirm)
-    print_changed(
-        run(connection, words["read_only"], lambda w: apply(w, change)), words["as_json"]
-    )
+    change = Change(0, "create_stream", str(config["name"]), None, json.dumps(config))
+    print_changed(change_confirmed(connection, change, words), words["as_json"])

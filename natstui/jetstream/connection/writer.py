@@ -11,13 +11,12 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from natstui.errors import (
     Conflict,
     NatstuiError,
-    NotConfirmed,
     NotFound,
     OutcomeUnknown,
     Refused,
@@ -29,10 +28,11 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
-from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.actions import IRREVERSIBLE, question_text
 from natstui.model.records.journal import done_here
 from natstui.model.records.managing import (
     Change,
+    Confirmation,
     JournalAction,
     JournalEntry,
     Place,
@@ -43,6 +43,14 @@ from natstui.model.records.silences import Silence, silence_json, silences_of
 Config = dict[str, Any]
 T = TypeVar("T")
 READ_ONLY = "read-only: nothing is changed on this server"
+
+
+class NotConfirmed(Refused):
+    """A change is refused until the name in its confirmation is typed."""
+
+    def __init__(self, sentence: str, confirmation: Confirmation) -> None:
+        super().__init__(sentence)
+        self.confirmation = confirmation
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +121,35 @@ class Writer:
         place = " ".join(word for word in words if word) if words[0] else None
         return Place(self.client.connection.target, place, server_id, link.account)
 
-    def check(self, name: str, confirmed: str | None, *, loses: str | None = None) -> None:
+    def confirmation(self, change: Change, target: Asset | None) -> Confirmation:
+        """Return what a change does and removes, and whether its name has to be typed.
+
+        `target` has its loss counted; None for what does not exist yet.
+        """
+        loss = target.loss if target is not None else NOTHING
+        production = self.client.connection.production
+        question = question_text(change, loss.text)
+        return Confirmation(
+            f"{question}; this is production" if production else question,
+            change.consumer or change.stream,
+            _is_final(change, loss) or production,
+            loss.lines,
+            loss.most_msgs,
+            target.created_at_us if target is not None else None,
+        )
+
+    def check(
+        self,
+        name: str,
+        confirmed: str | None,
+        *,
+        loses: str | None = None,
+        shown: Confirmation | None = None,
+    ) -> None:
         """Raise Refused unless a write is allowed; `name` is what has to be typed.
 
-        `loses` says what is removed for good, None when nothing is.
+        `loses` says what is removed for good, None when nothing is. `shown` is the confirmation
+        in NotConfirmed, where it has more than the reason.
         """
         connection = self.client.connection
         if connection.read_only:
@@ -127,10 +160,10 @@ class Writer:
         if why and confirmed != name:
             reason = ", and ".join(why)
             sentence = f"not confirmed: {reason}, type {name!r} to do it"
-            raise NotConfirmed(sentence, name, reason)
+            raise NotConfirmed(sentence, shown or Confirmation(reason, name, needed=True))
         # Another name means something else, also where no name had to be typed.
         if confirmed not in (None, name):
-            raise NotConfirmed(f"not confirmed: {confirmed!r} is not {name!r}", name)
+            raise Refused(f"not confirmed: {confirmed!r} is not {name!r}")
 
     def silence(self, asked: SilenceFinding) -> None:
         """Journal that a finding is silenced, or heard of again; nothing is sent.
@@ -156,11 +189,11 @@ class Writer:
         Raises Refused before anything is sent, SessionError when it cannot be journalled,
         OutcomeUnknown when it was sent and not answered, and what `Client.request` raises.
         """
-        name = change.consumer or change.stream
         found = request.found
         loss = found.loss if found is not None else NOTHING
-        final = change.action in IRREVERSIBLE or bool(loss.lines)
-        self.check(name, change.confirmed, loses=loss.text if final else None)
+        shown = self.confirmation(change, found)
+        loses = loss.text if _is_final(change, loss) else None
+        self.check(shown.name, change.confirmed, loses=loses, shown=shown)
 
         async def ask() -> Config:
             reply: Config = json.loads(await self.client.request(request.verb, request.body))
@@ -196,8 +229,12 @@ class Writer:
         try:
             self.check(*confirmed, loses=loses)
         except NotConfirmed as error:
-            error.seen = draft.seen
-            raise
+            shown = replace(
+                error.confirmation,
+                created_at_us=draft.found.created_at_us if draft.found is not None else None,
+                revision_seq=draft.revision,
+            )
+            raise NotConfirmed(str(error), shown) from None
         return await self._journalled(draft, work, became)
 
     async def _journalled(
@@ -259,6 +296,10 @@ class Writer:
                 loses=(found.loss.text or None) if found is not None else None,
             )
         )
+
+
+def _is_final(change: Change, loss: Loss) -> bool:
+    return change.action in IRREVERSIBLE or bool(loss.lines)
 
 
 def _other_prefix(prefix: str) -> str:

@@ -20,20 +20,17 @@ from natstui.jetstream.managing.configure import (
     create,
     current_target,
     edit,
-    read_asset,
     read_config,
     target_with_loss,
 )
 from natstui.jetstream.managing.replicas import remove_peer_stream
 from natstui.model.assets.differences import AssetKind, differences
 from natstui.model.assets.fields import SERVER_OF_LEVEL
-from natstui.model.assets.loss import NOTHING
-from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE, question_text
+from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import (
     Action,
     Change,
-    Preview,
-    PreviewChange,
+    Confirmation,
 )
 from natstui.units import counted, parse_moment
 
@@ -268,36 +265,7 @@ async def apply_as(writer: Writer, change: Change, *, undoes: str | None) -> Cha
         raise OutcomeUnknown(f"{error}; {await read_back(writer, change)}") from error
 
 
-async def preview(writer: Writer, change: Change) -> Preview:
+async def preview(writer: Writer, change: Change) -> Confirmation:
     """Return what a change would do now, counted; raises what the change itself would."""
-    made = change.action.startswith("create")
-    found = None if made else await target_with_loss(writer, change)
-    loss = found.loss if found is not None else NOTHING
-    return Preview(
-        question_text(change, loss.text),
-        change.consumer or change.stream,
-        change.action in IRREVERSIBLE or bool(loss.lines),
-        loss.lines,
-        loss.most_msgs,
-        found.created_at_us if found is not None else None,
-    )
-
-
-async def preview_change(writer: Writer, asked: PreviewChange) -> Preview:
-    """Return what a change would do; the one on the server is meant unless it says another."""
-    made_at_us = asked.created_at_us
-    if made_at_us is None:
-        kind: AssetKind = "stream" if asked.consumer is None else "consumer"
-        found = await read_asset(writer, kind, asked.stream, asked.consumer or "")
-        made_at_us = found.created_at_us
-    return await preview(
-        writer,
-        Change(
-            asked.command_id,
-            asked.action,
-            asked.stream,
-            asked.consumer,
-            asked.body_json,
-            created_at_us=made_at_us,
-        ),
-    )
+    created = change.action.startswith("create")
+    return writer.confirmation(change, None if created else await target_with_loss(writer, change))

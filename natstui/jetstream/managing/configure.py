@@ -71,8 +71,8 @@ async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: st
 async def current_target(writer: Writer, change: Change) -> Asset:
     """Return the stream or consumer that a change names, as it is now.
 
-    Raises Conflict when it was deleted and made again since the user decided, and Refused when a
-    change that cannot be undone does not say which one the user meant.
+    Raises Conflict when it was deleted and made again since the user decided, and Refused when
+    the consumer is not named, or a confirmed change does not say which one was shown.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     what = f"{kind} {change.consumer or change.stream}"
@@ -80,7 +80,8 @@ async def current_target(writer: Writer, change: Change) -> Asset:
         raise Refused(
             f"it is not said which consumer of {change.stream} is meant: nothing was done"
         )
-    if change.created_at_us is None and change.action in IRREVERSIBLE:
+    unsaid = change.confirmed is not None and change.created_at_us is None
+    if unsaid and change.action in IRREVERSIBLE:
         raise Refused(f"it is not said which {what} is meant: nothing was done")
     found = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, found.created_at_us):

@@ -28,7 +28,7 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.loss import Loss
-from natstui.model.records.managing import JournalEntry, Preview
+from natstui.model.records.managing import Confirmation, JournalEntry
 from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, parse_duration_ns
 
@@ -191,7 +191,7 @@ async def _loses(
     return f"{value}, is removed for good: {asked.bucket} keeps 1 value of a key"
 
 
-async def preview_put_back(writer: Writer, entry: JournalEntry) -> Preview:
+async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
     """Return what taking a change of a key back would do; raises what `put_back` raises."""
     asked = await _taking_back(writer, entry)
     present = await _present(writer.client, asked.bucket, asked.key)
@@ -203,7 +203,8 @@ async def preview_put_back(writer: Writer, entry: JournalEntry) -> Preview:
         text = f"this will give {what} its value before back, {bytes_text(len(asked.value))}"
     question = f"{text}: {loses}" if loses else text
     lines = (loses,) if loses else ()
-    return Preview(question, asked.key, loses is not None, lines, None, None)
+    needed = loses is not None or writer.client.connection.production
+    return Confirmation(question, asked.key, needed, lines)
 
 
 async def put_back(writer: Writer, entry: JournalEntry, confirmed: str | None) -> Changed:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from natstui.errors import Conflict, NotFound, Refused
-from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply_as, preview
 from natstui.jetstream.managing.configure import Changed, read_asset
 from natstui.jetstream.managing.keys import preview_put_back, put_back
@@ -21,7 +21,7 @@ from natstui.model.records.journal import (
     undo_text,
     where_done,
 )
-from natstui.model.records.managing import Change, JournalEntry, Place, Preview, Undo
+from natstui.model.records.managing import Change, Confirmation, JournalEntry, Place, Undo
 
 _LOST = {
     "delete_stream": " again, without its messages",
@@ -51,7 +51,7 @@ def entry_to_undo(
 async def undo(writer: Writer, asked: Undo) -> Changed:
     """Take back a change of the journal. A deleted stream or consumer comes back empty.
 
-    Raises NotFound, Refused, and EditConflict when it was changed again since.
+    Raises NotFound, Refused, EditConflict when it was changed again since, and NotConfirmed.
     """
     entry = entry_to_undo(writer.journal.entries(), asked.entry, writer.place)
     if is_key(entry):
@@ -61,7 +61,10 @@ async def undo(writer: Writer, asked: Undo) -> Changed:
     confirmed = dataclasses.replace(
         change, confirmed=asked.confirmed, previewed_msgs=asked.previewed_msgs
     )
-    changed = await apply_as(writer, confirmed, undoes=entry.entry)
+    try:
+        changed = await apply_as(writer, confirmed, undoes=entry.entry)
+    except NotConfirmed as error:
+        raise NotConfirmed(str(error), _of_undoing(entry, error.confirmation)) from None
     lost = _LOST.get(entry.action, f"; what is not back: {entry.loses}" if entry.loses else "")
     return dataclasses.replace(changed, text=changed.text + lost)
 
@@ -99,14 +102,20 @@ def _check_place(writer: Writer, entry: JournalEntry) -> None:
         raise Refused("the journal does not say that this key is here: nothing was done")
 
 
-async def preview_undo(writer: Writer, entry_name: str | None, command_id: int = 0) -> Preview:
+async def preview_undo(
+    writer: Writer, entry_name: str | None, command_id: int = 0
+) -> Confirmation:
     """Return what taking back an entry would do; raises what `undo` raises."""
     entry = entry_to_undo(writer.journal.entries(), entry_name, writer.place)
     if is_key(entry):
         _check_place(writer, entry)
         return await preview_put_back(writer, entry)
     change = await _checked_change(writer, entry, command_id)
-    seen = await preview(writer, change)
+    return _of_undoing(entry, await preview(writer, change))
+
+
+def _of_undoing(entry: JournalEntry, shown: Confirmation) -> Confirmation:
+    """Return the confirmation of a change with the words of taking an entry back."""
     text = f"this will {undo_text(entry)}"
-    question = f"{text}: {'; '.join(seen.lines)}" if seen.lines else text
-    return dataclasses.replace(seen, question=question)
+    question = f"{text}: {'; '.join(shown.lines)}" if shown.lines else text
+    return dataclasses.replace(shown, question=question)

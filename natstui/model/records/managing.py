@@ -1,4 +1,4 @@
-"""Changes to a server: the commands, their previews, and the entries of the journal."""
+"""Changes to a server: the commands, their confirmations, and the entries of the journal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class Change:
     One that was deleted and made again since is another one: it is not changed.
     """
     previewed_msgs: int | None = None
-    """Messages that the preview said are removed; when it would be far more, it is a conflict."""
+    """Messages that the confirmation showed as removed; far more of them are a conflict."""
+    dry_run: bool = False
+    """Reply with the `Confirmation` of the change, and change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ class Undo:
     entry: str | None = None
     confirmed: str | None = None
     previewed_msgs: int | None = None
-    """Messages that the preview said are removed; when it would be far more, it is a conflict."""
+    """Messages that the confirmation showed as removed; far more of them are a conflict."""
+    dry_run: bool = False
+    """Reply with the `Confirmation` of the change, and change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,41 +98,26 @@ class ReadNamesInUse:
 
 
 @dataclass(frozen=True, slots=True)
-class PreviewChange:
-    """Answer with a `Preview` of a change: what it removes, counted now."""
+class Confirmation:
+    """What a change does and removes now, and the name to type where it has to be confirmed.
 
-    command_id: int
-    action: Action
-    stream: str
-    consumer: str | None = None
-    body_json: str = "{}"
-    created_at_us: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewUndo:
-    """Answer with a `Preview` of undoing a change of the journal."""
-
-    command_id: int
-    entry: str
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a change would remove now."""
+    The reply to a dry run, and to a change that is refused until it is confirmed.
+    """
 
     question: str
-    """The question to the user, with the name of what is changed and the messages removed."""
+    """A clause with the name of what is changed and what is removed."""
     name: str
     """The word the user has to type to confirm it."""
-    final: bool
-    """Something is removed for good, so that the name has to be typed."""
-    lines: tuple[str, ...]
+    needed: bool
+    """Whether it is refused without the name: something is removed for good, or in production."""
+    lines: tuple[str, ...] = ()
     """What is removed for good, one clause each."""
-    most_msgs: int | None
+    most_msgs: int | None = None
     """The most messages that are removed; None when it is unknown."""
-    created_at_us: int | None
-    """When the stream or consumer was made."""
+    created_at_us: int | None = None
+    """When the stream or consumer was created; None for what does not exist yet."""
+    revision_seq: int = 0
+    """Of a key or file: what is replaced or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +199,6 @@ class SilenceFinding:
 ManagingCommand = (
     Change
     | Undo
-    | PreviewChange
-    | PreviewUndo
     | ReadJournal
     | ReadNamesInUse
     | SystemCommand

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
-from natstui.model.records.managing import Change, Preview, PreviewChange
+from natstui.model.records.managing import Change, Confirmation
 from natstui.tui.frame.action_keys import (
     ActionSpec,
     Target,
@@ -31,7 +31,7 @@ from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
 
-_preview = decoder_of(Preview)
+_confirmation = decoder_of(Confirmation)
 
 
 class ActionScreen(LiveScreen):
@@ -64,7 +64,7 @@ class ActionScreen(LiveScreen):
         self._uncounted = set[Target]()
         """Of which it is not known yet what is removed."""
         self._lines: dict[Target, str] = {}
-        self._seen: dict[Target, Preview] = {}
+        self._seen: dict[Target, Confirmation] = {}
 
     def asset(self) -> Target | None:
         """Return the one it is done to, if it is one."""
@@ -123,14 +123,20 @@ class ActionScreen(LiveScreen):
     async def _count(self, target: Target, body: Mapping[str, object]) -> None:
         """Keep and show what one target loses."""
         action, stream, consumer = self.spec.action, target.stream, target.consumer
-        preview = PreviewChange(
-            0, action, stream, consumer, json.dumps(body), target.created_at_us
+        change = Change(
+            0,
+            action,
+            stream,
+            consumer,
+            json.dumps(body),
+            created_at_us=target.created_at_us,
+            dry_run=True,
         )
-        reply = await self.engine.request(preview)
+        reply = await self.engine.request(change)
         if reply.body_json is None:
             self._lines[target] = reply.text
         else:
-            seen = _preview.decode(reply.body_json)
+            seen = _confirmation.decode(reply.body_json)
             self._seen[target] = seen
             self._lines[target] = "; ".join(seen.lines) or "nothing is removed"
         self._uncounted.discard(target)

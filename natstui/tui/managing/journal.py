@@ -15,16 +15,15 @@ from textual.widgets.option_list import Option
 
 from natstui.decoding import decoder_of
 from natstui.model.records.journal import entry_command, entry_text, is_undoable, last_undoable
-from natstui.model.records.managing import JournalEntry, Preview, PreviewUndo, ReadJournal, Undo
+from natstui.model.records.managing import JournalEntry, ReadJournal, Undo
+from natstui.tui.frame.confirmation import request_shown
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import KeyList
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
 from natstui.units import local_text
 
 _decoder = decoder_of(list[JournalEntry])
-_preview = decoder_of(Preview)
 
 
 class JournalScreen(LiveScreen):
@@ -98,7 +97,7 @@ class JournalScreen(LiveScreen):
             self.hint.update(safe(entry_command(self.entry)))
 
     def action_undo(self) -> None:
-        """Ask for the name, then take the change under the cursor back."""
+        """Undo the change under the cursor."""
         entry = self.entry
         if entry is None:
             return
@@ -108,17 +107,9 @@ class JournalScreen(LiveScreen):
         run_task(self, self._undo, entry.entry, replaces="undo")
 
     async def _undo(self, entry: str) -> None:
-        """Show what taking the entry back does and removes, have the name typed, and do it."""
-        reply = await self.engine.request(PreviewUndo(0, entry))
-        if reply.body_json is None:
-            self.app.notify(reply.text, severity="error", markup=False)
-            return
-        preview = _preview.decode(reply.body_json)
-        question = f"{preview.question[:1].upper()}{preview.question[1:]}"
-        prompt = Prompt(f"{question}. Type {preview.name} to do it", word=preview.name)
-        typed = await self.app.push_screen_wait(prompt)
-        if typed is not None:
-            reply = await self.engine.request(Undo(0, entry, typed, preview.most_msgs))
+        """Show what taking an entry back does and removes, have the name typed, and do it."""
+        reply = await request_shown(self, Undo(0, entry))
+        if reply is not None:
             severity: SeverityLevel = "information" if reply.status == "done" else "error"
             self.app.notify(reply.text, severity=severity, markup=False)
             self.action_ask()

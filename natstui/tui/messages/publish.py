@@ -23,7 +23,6 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.messages.text import message_text, payload_of
 
@@ -44,9 +43,7 @@ PUBLISH_FIELDS = (
 _FIELD = {field.path: field for field in PUBLISH_FIELDS}
 
 
-def command_of(
-    texts: Mapping[str, str], payload_base64: str, confirmed: str | None
-) -> PublishMessage | RequestReply:
+def command_of(texts: Mapping[str, str], payload_base64: str) -> PublishMessage | RequestReply:
     """Return the command; raises UsageError with a sentence."""
     try:
         values = {path: parsed(_FIELD[path], text) for path, text in texts.items() if text}
@@ -58,7 +55,7 @@ def command_of(
     pairs = values.get("headers")
     headers = tuple((str(k), str(v)) for k, v in pairs.items()) if isinstance(pairs, dict) else ()
     if texts.get("kind") == "request":
-        return RequestReply(0, subject, payload_base64, headers, confirmed=confirmed)
+        return RequestReply(0, subject, payload_base64, headers)
     return PublishMessage(
         0,
         subject,
@@ -68,7 +65,6 @@ def command_of(
         texts.get("ttl") or None,
         _whole(values.get("last_seq")),
         _whole(values.get("subject_seq")),
-        confirmed,
     )
 
 
@@ -167,22 +163,15 @@ class PublishScreen(LiveScreen):
         return "the message" if self._typed else ""
 
     def action_send(self) -> None:
-        """Send it; in production the subject has to be typed once more."""
+        """Send it, once the subject was typed where the engine wants that."""
         run_task(self, self._send, replaces="send")
 
     async def _send(self) -> None:
-        started, typed = self.state.started, None
-        if started is not None and started.production:
-            subject = self.texts.get("subject", "")
-            prompt = Prompt(f"This is production. Type {subject}", word=subject)
-            typed = await self.app.push_screen_wait(prompt)
-            if typed is None:
-                return
         payload = self._original
         if payload is None:
             payload = self.texts.get("payload", "").encode()
         try:
-            command = command_of(self.texts, base64.b64encode(payload).decode(), typed)
+            command = command_of(self.texts, base64.b64encode(payload).decode())
         except UsageError as error:
             self.answer.update(safe(str(error), "error"))
             return

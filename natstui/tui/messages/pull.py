@@ -21,10 +21,10 @@ from natstui.model.records.messages import (
     PullNext,
 )
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.view import ConsumerView
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_text
@@ -120,19 +120,16 @@ class PullScreen(LiveScreen):
         run_task(self, self._pull, replaces="pull")
 
     async def _pull(self) -> None:
-        started = self.state.started
-        if started is not None and started.production and self._confirmed is None:
-            question = f"This is production. Type {self.consumer} to pull from it"
-            typed = await self.app.push_screen_wait(Prompt(question, word=self.consumer))
-            if typed is None:
-                return
-            self._confirmed = typed
         self._say("pulling …")
         command = PullNext(0, self.stream, self.consumer, confirmed=self._confirmed)
-        reply = await self.engine.request(command)
-        if reply.body_json is None:
+        reply = await request_confirmed(self, command)
+        if reply is None:
+            self._say("not confirmed: nothing is pulled", "warn")
+        elif reply.body_json is None:
             self._say(reply.text, "warn")
         else:
+            # What was confirmed once is confirmed for this screen.
+            self._confirmed = self.consumer
             self.pulled = _decoder.decode(reply.body_json)
             self._draw(self.pulled)
 

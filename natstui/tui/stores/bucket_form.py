@@ -24,12 +24,12 @@ from natstui.model.assets.buckets import (
 from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import exact_duration, parsed
 from natstui.model.records.managing import Change
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe, safe_copy
 from natstui.units import bytes_text, counted
 
@@ -176,17 +176,13 @@ class BucketForm(LiveScreen):
             run_task(self, self._send, str(config["name"]), json.dumps(config))
 
     async def _send(self, name: str, body: str) -> None:
-        started, typed = self.state.started, None
-        if started is not None and started.production:
-            question = f"This is production: this makes stream {name}. Type {name} to do it"
-            typed = await self.app.push_screen_wait(Prompt(question, word=name))
-            if typed is None:
-                return
         self._is_sending = True
         self.means.update(safe("sending …"))
-        change = Change(0, "create_stream", name, None, body, confirmed=typed)
-        reply = await self.engine.request(change)
+        reply = await request_confirmed(self, Change(0, "create_stream", name, None, body))
         self._is_sending = False
+        if reply is None:
+            self._tell()
+            return
         if reply.status != "done":
             self._tell(clean_line(reply.text))
             return

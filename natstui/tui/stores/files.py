@@ -26,6 +26,7 @@ from natstui.model.records.stores import (
 )
 from natstui.tui.frame.action_keys import LINK_OBJECT, PUT_OBJECT, SEAL_STORE
 from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
 from natstui.tui.frame.screen_part import ScreenPart
@@ -138,8 +139,10 @@ class Files(ScreenPart):
             self._screen.refresh_state()
 
     async def _change(self, command: LinkObject | Change) -> None:
-        await self._screen.engine.announce(command, self._store.bucket)
-        self._store.changed()
+        reply = await request_confirmed(self._screen, command)
+        if reply is not None:
+            show_reply(self._screen.app, reply, self._store.bucket)
+            self._store.changed()
 
     def action_put(self) -> None:
         """Store a file."""
@@ -201,9 +204,8 @@ class Files(ScreenPart):
         if self._store.named(name) is not None:
             self._show_error(f"{name} is there already: another name, or delete it first")
             return
-        if (typed := await self._confirm(name, "")) is not None:
-            bucket = self._store.bucket
-            await self._change(LinkObject(0, bucket, name, bucket, row.name, typed or None))
+        bucket = self._store.bucket
+        await self._change(LinkObject(0, bucket, name, bucket, row.name))
 
     def action_seal(self) -> None:
         """Let nothing be stored or removed any more."""
@@ -216,14 +218,16 @@ class Files(ScreenPart):
 
     async def _seal(self, config: StreamConfiguration) -> None:
         stream = self._store.stream
-        why = f"Nothing can be stored in {self._store.bucket} or removed any more, for ever. "
-        if (typed := await self._confirm(stream, why)) is None:
-            return
         body = json.dumps({**json.loads(config.config_json), "sealed": True})
         change = Change(
-            0, "edit_stream", stream, None, body, config.config_json, typed,
-            config.created_at_us,
-        )  # fmt: skip
+            0,
+            "edit_stream",
+            stream,
+            None,
+            body,
+            config.config_json,
+            created_at_us=config.created_at_us,
+        )
         await self._change(change)
 
     def action_stop(self) -> None:

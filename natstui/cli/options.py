@@ -239,12 +239,46 @@ _VIEWER_FLAGS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ViewerFlags:
+    """What the flags of a viewer say."""
+
+    flags: ConnectionFlags
+    interval: str | None
+    theme: str | None
+    ascii: bool | None
+    read_only: bool | None
+
+    def arguments(self) -> list[str]:
+        """Return the flags again, for the command line of our own engine."""
+        arguments = self.flags.arguments()
+        arguments += ["--interval", self.interval] if self.interval else []
+        arguments += ["--theme", self.theme] if self.theme else []
+        arguments += ["--ascii"] if self.ascii else []
+        return [*arguments, *(["--read-only"] if self.read_only else [])]
+
+    def resolve(self) -> tuple[Settings, Connection]:
+        """Return the settings with these flags applied, and the connection; raises UsageError."""
+        overrides: dict[str, dict[str, Any]] = {}
+        if self.interval is not None:
+            overrides["monitor"] = {"interval_s": interval_seconds(self.interval)}
+        viewer = {"theme": self.theme, "ascii": self.ascii or None}
+        if given := {name: value for name, value in viewer.items() if value is not None}:
+            overrides["viewer"] = given
+        if self.read_only:
+            overrides["connection"] = {"read_only": True}
+        flags = self.flags
+        if flags.server == FROM_STDIN:
+            flags = replace(flags, server=_first_line())
+        return flags.resolve(overrides)
+
+
 def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the viewer's flags as `arguments`, ready for the engine's command line."""
+    """Give a command the viewer's flags as one argument, `viewer: ViewerFlags`."""
 
     @watching_flags
     @functools.wraps(command)
-    def with_arguments(
+    def with_viewer(
         *,
         flags: ConnectionFlags,
         interval: str | None,
@@ -253,49 +287,23 @@ def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         read_only: bool | None,
         **others: Any,
     ) -> Any:
-        arguments = flags.arguments()
-        arguments += ["--interval", interval] if interval else []
-        arguments += ["--theme", theme] if theme else []
-        arguments += ["--ascii"] if ascii else []
-        arguments += ["--read-only"] if read_only else []
-        return command(arguments=arguments, **others)
+        viewer = ViewerFlags(flags, interval, theme, ascii, read_only)
+        return command(viewer=viewer, **others)
 
     for option in reversed(_VIEWER_FLAGS):
-        with_arguments = option(with_arguments)
-    return with_arguments
+        with_viewer = option(with_viewer)
+    return with_viewer
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the engine `settings` and `connection`, the viewer's flags applied."""
 
-    @watching_flags
     @functools.wraps(command)
-    def with_settings(
-        *,
-        flags: ConnectionFlags,
-        interval: str | None,
-        theme: str | None,
-        ascii: bool | None,
-        read_only: bool | None,
-        **others: Any,
-    ) -> Any:
-        overruling: dict[str, Any] = {"monitor": {}, "viewer": {}, "connection": {}}
-        if interval is not None:
-            overruling["monitor"]["interval_s"] = interval_seconds(interval)
-        if theme is not None:
-            overruling["viewer"]["theme"] = theme
-        if ascii:
-            overruling["viewer"]["ascii"] = True
-        if read_only:
-            overruling["connection"]["read_only"] = True
-        if flags.server == FROM_STDIN:
-            flags = replace(flags, server=_first_line())
-        settings, connection = flags.resolve({k: v for k, v in overruling.items() if v})
+    def with_settings(*, viewer: ViewerFlags, **others: Any) -> Any:
+        settings, connection = viewer.resolve()
         return command(settings=settings, connection=connection, **others)
 
-    for option in reversed(_VIEWER_FLAGS):
-        with_settings = option(with_settings)
-    return with_settings
+    return viewer_flags(with_settings)
 
 
 def _first_line() -> str:

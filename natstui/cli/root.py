@@ -14,7 +14,7 @@ import click
 from natstui import __version__
 from natstui.clean import clean_line, clean_text
 from natstui.cli.lazy_group import LazyGroup
-from natstui.cli.options import viewer_flags
+from natstui.cli.options import ViewerFlags, viewer_flags
 from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.output import OutputFailed
 
@@ -160,11 +160,12 @@ def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: boo
 )
 @viewer_flags
 @click.pass_context
-def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
+def root(ctx: click.Context, engine: str | None, viewer: ViewerFlags) -> None:
     """Watch, manage, benchmark, record and analyse NATS JetStream.
 
     Without a command: open the screen.
     """
+    arguments = viewer.arguments()
     if ctx.invoked_subcommand:
         if engine or arguments:
             # If they were ignored, the command would do something else than was typed.

@@ -28,7 +28,7 @@ from natstui.session.files.folder import segments
 from natstui.session.files.info import SessionInfo, new_info
 from natstui.session.files.segment import Content, parse, read_content
 from natstui.session.share.redact import REDACTED, Pseudonyms
-from natstui.session.write.privacy import recordable
+from natstui.session.write.recorder import recordable
 from tests.session.any_record import KINDS, any_record
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario, stream

@@ -9,15 +9,16 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from natstui.bench.job.content import check_fits
+from natstui.bench.job.content import check_fits, payload_place
 from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
 from natstui.bench.job.schedule import segment_at
+from natstui.bench.plan.check import mistakes
+from natstui.bench.plan.payload import sized
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, new_run_id
 from natstui.bench.run.knee import Knee
-from natstui.bench.run.new_payload import changed_payload
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.bench.run.progress import PATIENCE_S, Watcher
 from natstui.bench.run.state import RunState, now_us
@@ -29,15 +30,47 @@ from natstui.errors import (
     NotFound,
     Refused,
     RequestTimedOut,
+    UsageError,
 )
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import connect
-from natstui.model.bench.payload_words import payload_words
+from natstui.model.bench.payload_words import HOW, payload_of, payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
 from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
 from natstui.model.records.link import LinkChanged
+
+
+def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
+    """Return a role of a running plan with another payload. Raises UsageError and Refused."""
+    try:
+        changed = replace(role, payload=sized(payload_of(text, role.payload)))
+    except ValueError as error:
+        raise UsageError(f"{error}; write {HOW}") from error
+    for mistake in mistakes(replace(plan, roles=(changed,), faults=())):
+        raise UsageError(mistake)
+    begun = next(one for one in plan.roles if one.name == role.name)
+    _check_stamp(begun.payload, changed)
+    return changed
+
+
+def _check_stamp(begun: Payload, changed: Role) -> None:
+    """Refuse what would leave receivers looking for a stamp where there is none."""
+    place = payload_place(begun)
+    if not place.length:
+        return
+    if (changed.payload.kind == "json") != place.as_hex:
+        raise Refused(
+            "receivers look for the stamp of JSON or of bytes: run it anew for the other"
+        )
+    least_bytes = place.offset + place.width
+    if changed.payload.size_bytes < least_bytes and not place.as_hex:
+        raise Refused(
+            f"messages of this run carry a stamp, and need {least_bytes} bytes:"
+            " run it anew for smaller ones"
+        )
+
 
 _START_S = 30.0
 _START_OF_EACH_S = 5.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
+from natstui.bench.run.latency_sums import LatencySums
 from natstui.model.bench.counts import Latencies
-from natstui.model.bench.latency import LatencyCounts, from_counts
 from natstui.model.bench.plan import BenchmarkPlan, RateSegment
 from natstui.units import duration_text, rate_text
 
@@ -24,7 +24,7 @@ class Knee:
         """Without a role whose rate is stepped there is nothing to find."""
         self._steps = _steps(plan)
         self._ends_s = list(accumulate(step.duration_s or 0.0 for step in self._steps))
-        self._found: list[dict[str, dict[int, int]]] = [{} for _ in self._steps]
+        self._sums = [LatencySums() for _ in self._steps]
         self._past_p99_ns: list[int] = []
         """Of steps to which nothing is added any more; asked for many times a second."""
 
@@ -33,12 +33,7 @@ class Knee:
         if not self._steps:
             return
         step = min(bisect_right(self._ends_s, elapsed_s), len(self._steps) - 1)
-        for name in _PREFERRED:
-            histogram: LatencyCounts = getattr(latencies, name)
-            if histogram.buckets:
-                total = self._found[step].setdefault(name, {})
-                for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
-                    total[bucket] = total.get(bucket, 0) + count
+        self._sums[step].add(latencies)
 
     def broken(self, elapsed_s: float) -> str | None:
         """Return the sentence once a step that is over was too much; None while all held."""
@@ -69,9 +64,10 @@ class Knee:
         """Return the p99 of the first steps, up to one without latencies."""
         percentiles = self._past_p99_ns[:count]
         for number in range(len(percentiles), count):
-            found = self._found[number]
-            name = next((one for one in _PREFERRED if one in found), None)
-            p99_ns = from_counts(found[name]).percentile_ns(99) if name else None
+            total = self._sums[number].total()
+            measured = (getattr(total, name) for name in _PREFERRED)
+            histogram = next((counts for counts in measured if counts.buckets), None)
+            p99_ns = histogram.percentile_ns(99) if histogram is not None else None
             if p99_ns is None:
                 break
             percentiles.append(p99_ns)

@@ -1,4 +1,4 @@
-"""Latencies that grow with every report: cheaper than to merge histograms that do not change."""
+"""Sums of reported latencies: cheaper than merging histograms that do not change."""
 
 from __future__ import annotations
 

@@ -174,12 +174,12 @@ def parse_start(text: str, now: datetime) -> datetime:
 
 def _more(flags: dict[str, Any]) -> dict[str, str]:
     """Return the flags of `nats bench` as changes of the plan, in the order of their table."""
-    from natstui.bench.plan.more_flags import MORE
+    from natstui.bench.plan.flags import NATS_BENCH_FLAGS
 
     if flags.pop("multisubject") or flags["multisubjectrandomize"]:
         flags["multisubjectmax"] = flags["multisubjectmax"] or _SPREAD
     flags["header"] = "\n".join(flags["header"])
-    given = {name: flags.pop(name.replace("-", "_")) for name in MORE}
+    given = {name: flags.pop(name.replace("-", "_")) for name in NATS_BENCH_FLAGS}
     return {
         name: "" if value is True else str(value)
         for name, value in given.items()

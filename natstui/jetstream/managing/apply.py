@@ -71,8 +71,8 @@ async def delete_message(writer: Writer, change: Change) -> Changed:
     return Changed(f"message {asked['seq']} of {change.stream} deleted", None, None)
 
 
-async def step_down_stream(writer: Writer, change: Change) -> Changed:
-    """Let a replicated stream elect another leader."""
+async def step_down_leader(writer: Writer, change: Change) -> Changed:
+    """Let a replicated stream or consumer elect another leader."""
     if change.created_at_us is not None:
         await current_target(writer, change)
     return Changed(await step_down(writer, change), None, None)
@@ -134,13 +134,6 @@ async def unpin_consumer(writer: Writer, change: Change) -> Changed:
     return Changed(
         f"group {body['group']!r} of {_what(change)} unpinned", found.config, found.config
     )
-
-
-async def step_down_consumer(writer: Writer, change: Change) -> Changed:
-    """Let a replicated consumer elect another leader."""
-    if change.created_at_us is not None:
-        await current_target(writer, change)
-    return Changed(await step_down(writer, change), None, None)
 
 
 def moment_of(text: str, now: datetime | None = None) -> str:
@@ -236,11 +229,11 @@ _UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[Changed
 _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[Changed]]] = {
     "purge_stream": purge_stream,
     "delete_message": delete_message,
-    "step_down_stream": step_down_stream,
+    "step_down_stream": step_down_leader,
     "pause_consumer": pause_consumer,
     "reset_consumer": reset_consumer,
     "unpin_consumer": unpin_consumer,
-    "step_down_consumer": step_down_consumer,
+    "step_down_consumer": step_down_leader,
     "remove_peer_stream": remove_peer_stream,
 }
 

@@ -125,6 +125,9 @@ GIVEN_UP_KEPT_S = _threshold(
     "a message that was given up is told of for so long, where the server does not tell any more",
 )  # fmt: skip
 GONE_KEPT_S = _threshold(300.0, "gone", "s", "a consumer that is gone is told of for so long")
+NEAR_LAG_S = _threshold(
+    60.0, "lag, near", "s", "the age of the next message to deliver stands out from this on"
+)
 LAG_S = _threshold(3600.0, "lag", "s", "the next message to deliver is older than this")
 SILENT_UPSTREAM_S = _threshold(
     15.0, "silent source", "s",

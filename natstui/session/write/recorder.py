@@ -18,18 +18,38 @@ from natstui.model.clients.watch import ClientsRead
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.link import LinkChanged
-from natstui.model.records.record import EngineStarted, Record
+from natstui.model.records.record import (
+    NEVER_RECORDED,
+    EngineStarted,
+    Outcome,
+    Record,
+)
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.model.servers.watch import ServersRead
 from natstui.session.files.entry import Splitter
-from natstui.session.files.info import info_after
+from natstui.session.files.info import info_after, without_userinfo
 from natstui.session.files.keyframe import Keyframe, KeyframeMaker
 from natstui.session.files.marks import step_text
 from natstui.session.write.clock import Clock, StepWatch
 from natstui.session.write.disk import Disk
 from natstui.session.write.judge import Judge
-from natstui.session.write.privacy import recordable
 from natstui.session.write.settings import RecorderSettings
+
+
+def recordable(record: Record, *, payloads: bool) -> Record | None:
+    """Return what may be written of a record; None when it is about recordings themselves."""
+    if isinstance(record, NEVER_RECORDED):
+        return None
+    match record:
+        case Outcome() if not payloads and record.body_json is not None:
+            return replace(record, body_json=None)
+        case LinkChanged() if record.server_url and "@" in record.server_url:
+            return replace(record, server_url=without_userinfo(record.server_url))
+        case EngineStarted() if "@" in record.target:
+            return replace(record, target=without_userinfo(record.target))
+        case _:
+            return record
+
 
 _TICK_S = 0.5
 _SEAL_AGAIN_US = 5_000_000

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import heapq
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import ClassVar
+from itertools import islice
+from typing import ClassVar, Protocol, cast
 
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.message import Message
 from textual.screen import Screen
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
+from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
-from natstui.tui.app.completing import Completing
+from natstui.tui.app.commands import COMMANDS, WORDS
 from natstui.tui.app.controls.systems import NO_CONTEXTS, Contexts
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
+from natstui.tui.app.key_words import words_of
 from natstui.tui.app.keys_from_settings import checked_keys
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import Opened
-from natstui.tui.app.palette import NatstuiCommands
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
     MODE_SCREENS,
@@ -52,10 +56,144 @@ from natstui.tui.frame.messages import (
     Typed,
 )
 from natstui.tui.frame.requests import run_task
-from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.kit.command_line import CommandLine, OfferingSuggester
 from natstui.tui.kit.pick import Pick
-from natstui.tui.kit.text import safe_copy
+from natstui.tui.kit.text import safe, safe_copy
 from natstui.tui.overview.screen import OverviewScreen
+
+SHOWN_COUNT = 50
+
+
+class _ShowsState(Protocol):
+    """What the palette needs of the app."""
+
+    @property
+    def state(self) -> State:
+        """The newest state."""
+
+
+class NatstuiCommands(Provider):
+    """Commands that need no argument, and every stream and consumer by name."""
+
+    async def discover(self) -> Hits:
+        """Offer the keys of the screen and the commands before anything is typed."""
+        for text, says, do in self._keys():
+            yield DiscoveryHit(text, do, help=says)
+        for word in COMMANDS:
+            if not word.usage or word.usage.startswith("["):
+                run = partial(self.app.post_message, Typed(word.names[0]))
+                yield DiscoveryHit(f":{word.names[0]}", run, help=word.help)
+
+    async def search(self, query: str) -> Hits:
+        """Offer what contains these letters in this order, best match first."""
+        matcher = self.matcher(query)
+        for text, says, do in self._keys():
+            if score := matcher.match(text):
+                yield Hit(score, matcher.highlight(text), do, help=says)
+        for word in COMMANDS:
+            if not word.usage and (score := matcher.match(word.names[0])):
+                run = partial(self.app.post_message, Typed(word.names[0]))
+                yield Hit(score, matcher.highlight(word.names[0]), run, help=word.help)
+        letters = [letter.lower() for letter in query if not letter.isspace()]
+        # Matching costs microseconds a name: only names with all the letters get that far.
+        found = (
+            (matcher.match(text), text, message)
+            for text, message in self._assets()
+            if _contains(text.lower(), letters)
+        )
+        best = heapq.nlargest(
+            SHOWN_COUNT, (hit for hit in found if hit[0]), key=lambda hit: hit[0]
+        )
+        for score, text, message in best:
+            yield Hit(score, safe(text), partial(self.app.post_message, message))
+
+    def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
+        """Yield of each key in the footer: its name, what it does, and its action."""
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if binding.show and active.enabled and active.node is self.screen:
+                shown = binding.key_display or self.app.get_key_display(binding)
+                says = "  ·  ".join(filter(None, (words_of(binding), f"key {shown}")))
+                run = partial(self.app.run_action, binding.action, self.screen)
+                yield binding.description, says, run
+
+    def _assets(self) -> Iterator[tuple[str, Open]]:
+        screen = self.screen
+        several = screen.where.systems if isinstance(screen, LiveScreen) else ()
+        for one in several:
+            yield from (
+                (f"{one.name}: {text}", it) for text, it in _assets_of(one.state, one.name)
+            )
+        if not several:
+            yield from _assets_of(cast("_ShowsState", self.app).state, None)
+
+
+def _assets_of(state: State, system: str | None) -> Iterator[tuple[str, Open]]:
+    """Yield every stream and consumer of a system: its words, and what goes there."""
+    for name, _created in state.streams.roster.keys:
+        yield str(name), _of(system, Open("stream", str(name)))
+    for stream, name, _created in state.consumers.roster.keys:
+        yield f"{stream} › {name}", _of(system, Open("consumer", str(stream), str(name)))
+
+
+def _of(system: str | None, message: Open) -> Open:
+    message.system = system
+    return message
+
+
+def _contains(text: str, letters: list[str]) -> bool:
+    """Tell whether the letters occur in this order."""
+    at = 0
+    for letter in letters:
+        at = text.find(letter, at) + 1
+        if at == 0:
+            return False
+    return True
+
+
+class Completing(OfferingSuggester):
+    """Completes the last word of a line by what stands in its place in the command's usage."""
+
+    def __init__(self, state: Callable[[], State], themes: Callable[[], Iterable[str]]) -> None:
+        # Not kept: streams come and go.
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._state, self._themes = state, themes
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the line with its last word completed; None where nothing fits."""
+        *before, _last = value.split(" ")
+        found = next(iter(self.offers(value, 1)), None)
+        return None if found is None else " ".join([*before, found])
+
+    def offers(self, value: str, most_count: int) -> list[str]:
+        """Return the words that the last one of a line may become, at most so many."""
+        *before, last = value.split(" ")
+        fitting = (one for one in self._names(before) if one.startswith(last))
+        return list(islice(fitting, most_count))
+
+    def _names(self, before: list[str]) -> Iterable[str]:
+        """Return what may follow these words."""
+        if not before:
+            return WORDS
+        usage = next((word.usage for word in COMMANDS if before[0] in word.names), "")
+        places = usage.replace("[", "").replace("]", "").split()
+        place = places[len(before) - 1] if len(before) <= len(places) else ""
+        if place == "THEME":
+            return sorted(self._themes())
+        streams = self._state().streams.roster.rows_of_stream
+        if place == "STREAM":
+            return streams
+        if place == "BUCKET":
+            return (one.removeprefix(kind) for one in streams for kind in (KV, OBJECTS)
+                    if one.startswith(kind))  # fmt: skip
+        if place == "SUBJECT":
+            known = self._state().stream_configurations.values()
+            return sorted({subject for one in known for subject in one.subjects})
+        if place == "CONSUMER":
+            keys = self._state().consumers.roster.keys
+            return (str(key[1]) for key in keys if key[0] == before[-1])
+        return ()
+
 
 SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""

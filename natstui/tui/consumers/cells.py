@@ -7,6 +7,7 @@ from functools import partial
 from operator import attrgetter
 
 from natstui.clean import clean_line
+from natstui.model.findings.thresholds import NEAR_LAG_S
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
@@ -114,7 +115,7 @@ def lag(view: ConsumerView, row: int) -> Cell:
         return Cell(UNKNOWN, "dim")
     time_s = found.time_s
     text = ("~" if found.estimated else "") + duration_text(time_s)
-    return Cell(text, "dim" if time_s == 0 else "warn" if time_s > 60 else "")
+    return Cell(text, "dim" if time_s == 0 else "warn" if time_s > NEAR_LAG_S else "")
 
 
 def drain_s(view: ConsumerView, row: int) -> float | None:

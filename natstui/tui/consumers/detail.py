@@ -19,6 +19,7 @@ from natstui.tui.frame.happenings import happenings_section
 from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.view import ConsumerView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import (
     Line,
     Section,
@@ -46,7 +47,7 @@ class ConsumerDetail(DetailScreen):
         view = ConsumerView(self.state, self.late_us, self.stream)
         for row in reversed(view.rows()):
             if view.columns.name[row] == self.consumer:
-                sections = consumer_sections(view, row)
+                sections = consumer_sections(view, row, key_of(self, "consumer.actions"))
                 return sections, consumer_charts(view, row, self.window_s)
         return None
 
@@ -79,12 +80,12 @@ _CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (
 )
 
 
-def consumer_brief(view: ConsumerView, row: int) -> Brief:
+def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
     """Return what stands beside the table of a consumer under the cursor."""
     stream, name = view.columns.stream[row], view.columns.name[row]
     status, evidence = cells.status(view, row), view.verdict(row).evidence
     told = (Line("", status.text, status.look), *([line("", evidence)] if evidence else []))
-    findings = findings_section(view, consumer_findings(view.state, row))
+    findings = findings_section(view, consumer_findings(view.state, row), actions_key)
     sections = (
         stale_section(view.stale_s(row)),
         findings,
@@ -101,7 +102,7 @@ def consumer_brief(view: ConsumerView, row: int) -> Brief:
     )
 
 
-def consumer_sections(view: ConsumerView, row: int) -> list[Section]:
+def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Section]:
     """Return everything known of a consumer, first what it is doing and why."""
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
@@ -117,7 +118,7 @@ def consumer_sections(view: ConsumerView, row: int) -> list[Section]:
         stale_section(view.stale_s(row)),
         # The evidence of the worst finding stands first among all findings.
         Section("STATUS", told if verdict.finding is None else told[:1]),
-        findings_section(view, consumer_findings(view.state, row)),
+        findings_section(view, consumer_findings(view.state, row), actions_key),
         Section("STATE", tuple(state)),
         cluster_section(columns.leader[row], columns.peers[row]),
     ]

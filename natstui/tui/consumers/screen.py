@@ -19,6 +19,7 @@ from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, watch_shown
 from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import ConsumerView
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
 
@@ -78,7 +79,7 @@ class ConsumersScreen(SelectionScreen):
 
     def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""
-        return consumer_brief(*of_system(view, row))
+        return consumer_brief(*of_system(view, row), key_of(self, "consumer.actions"))
 
     def targets(self) -> list[Target]:
         """Return the consumers that are marked, else the one under the cursor, else the stream."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.consumers import STANDSTILL
-from natstui.model.findings.catalogue.kind import Kind, Level
+from natstui.model.findings.catalogue.kind import LIST_ACTIONS_KEY, Kind, Level
 from natstui.model.findings.catalogue.status import Status
 from natstui.model.findings.finding import Finding, of_key
 from natstui.model.findings.verdict import (
@@ -302,8 +302,10 @@ def subjects_text(subjects: Sequence[str]) -> str:
     return clean_line(", ".join(subjects))
 
 
-def findings_section(view: View, findings: Iterable[Finding]) -> Section:
+def findings_section(view: View, findings: Iterable[Finding], actions_key: str) -> Section:
     """Return all findings of one stream or consumer: since when, what shows them, what to do.
+
+    `actions_key` is the key of its actions: the catalogue names that of the list of findings.
 
     What to do stands at the first one that is told: the others often end with it.
     """
@@ -318,7 +320,7 @@ def findings_section(view: View, findings: Iterable[Finding]) -> Section:
             continue
         lines += (line("", head, LOOKS[kind.level]), line("", f"  {it.text}"))
         if not is_advised:
-            # The actions that a finding has on `.` are on `x` of what it is about.
-            lines.append(line("", f"  → {it.act.replace('`.`', '`x`')}", "accent"))
+            act = it.act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else it.act
+            lines.append(line("", f"  → {act}", "accent"))
             is_advised = True
     return Section("FINDINGS", tuple(lines))

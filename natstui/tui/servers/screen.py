@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual import getters, on
@@ -14,20 +14,66 @@ from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.live.state import shown_at_us
 from natstui.model.records.messages import Answered
-from natstui.model.records.system import ReadServers
+from natstui.model.records.system import ReadServers, RemoveServer
 from natstui.model.servers.leaders import Leaders, leaders_of
-from natstui.model.servers.server import ServerRates, Servers, ServerSeen, rates_between
-from natstui.model.servers.words import summary
+from natstui.model.servers.server import Meta, ServerRates, Servers, ServerSeen, rates_between
+from natstui.model.servers.words import removable, removal_question, summary
 from natstui.tui.frame.action_keys import REMOVE_SERVER
+from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, Renewing
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, Renewing
+from natstui.tui.frame.requests import SystemEngine, run_task
+from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.servers.around import around_sections
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
-from natstui.tui.servers.removing import Removing
 from natstui.tui.servers.text import monitor_sections, server_sections
+
+
+class Removing(ScreenPart):
+    """The key that removes a member of the meta group which nobody hears of."""
+
+    def __init__(self, screen: LiveScreen, seen: Callable[[], Servers | None]) -> None:
+        """`seen` returns the servers, as far as they are known."""
+        self._screen, self._seen = screen, seen
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Grey the key read-only; a recording has no servers."""
+        state = self._screen.state
+        if state.replay is not None:
+            return False
+        return True if allowed(state, REMOVE_SERVER.name) else None
+
+    def action_remove(self) -> None:
+        """Let one of those that are gone be picked, ask for its name, and remove it."""
+        seen = self._seen()
+        answering = {one.name for one in seen.rows} if seen is not None else set()
+        gone = {
+            name: meta
+            for meta in (seen.metas if seen is not None else ())
+            for name in removable(meta, answering)
+        }
+        if not gone:
+            text = "no member of a meta group is gone: only such a one can be removed"
+            self._screen.notify(text, severity="warning", timeout=6)
+            return
+        run_task(self._screen, self._remove, self._screen.engine, gone)
+
+    async def _remove(self, engine: SystemEngine, gone: Mapping[str, Meta]) -> None:
+        app = self._screen.app
+        options = [(name, f"of {meta.cluster}; not heard of") for name, meta in gone.items()]
+        name = await app.push_screen_wait(Pick("Which server is gone for good?", options))
+        if not name:
+            return
+        question = f"{removal_question(gone[name], name)}. Type {name} to do it"
+        typed = await app.push_screen_wait(Prompt(question, word=name))
+        if typed is not None:
+            engine.start(RemoveServer(0, name, typed), f"remove {name}")
+
 
 _decoder = decoder_of(Servers)
 _RENEWED_AFTER_S = 5.0

@@ -7,6 +7,7 @@ from functools import partial
 from operator import attrgetter
 
 from natstui.clean import clean_line
+from natstui.model.findings.thresholds import FULL_SOON_S
 from natstui.model.live.history import Point
 from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
@@ -203,7 +204,9 @@ def full(view: StreamView, row: int) -> Cell:
     time_s = full_s(view, row)
     if time_s is None:
         return Cell(UNKNOWN, "dim")
-    return Cell(duration_text(time_s) if time_s else "full", "warn" if time_s < 3600 else "")
+    return Cell(
+        duration_text(time_s) if time_s else "full", "warn" if time_s < FULL_SOON_S else ""
+    )
 
 
 def leader(view: StreamView, row: int) -> Cell:

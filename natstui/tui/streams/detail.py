@@ -19,6 +19,7 @@ from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import (
     Section,
     cell_line,
@@ -50,7 +51,8 @@ class StreamDetail(DetailScreen):
         rows = self.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
             return None
-        return stream_sections(view, rows[-1]), stream_charts(view, rows[-1], self.window_s)
+        sections = stream_sections(view, rows[-1], key_of(self, "stream.actions"))
+        return sections, stream_charts(view, rows[-1], self.window_s)
 
     def targets(self) -> list[Target]:
         """Return the stream shown."""
@@ -90,7 +92,7 @@ _STREAM_LIMITS: tuple[tuple[str, Callable[[StreamView, int], Cell]], ...] = (
 )
 
 
-def stream_sections(view: StreamView, row: int) -> list[Section]:
+def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Section]:
     """Return everything known of a stream."""
     config, columns = view.config(row), view.columns
     state = [cell_line(label, cell(view, row)) for label, cell in _STREAM_STATE]
@@ -98,7 +100,7 @@ def stream_sections(view: StreamView, row: int) -> list[Section]:
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
-        findings_section(view, stream_findings(view.state, row)),
+        findings_section(view, stream_findings(view.state, row), actions_key),
         Section("STATE", tuple(state)),
         Section(
             "LIMITS", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_LIMITS)
@@ -111,12 +113,12 @@ def stream_sections(view: StreamView, row: int) -> list[Section]:
     return [section for section in sections if section.lines]
 
 
-def stream_brief(view: StreamView, row: int) -> Brief:
+def stream_brief(view: StreamView, row: int, actions_key: str) -> Brief:
     """Return what stands beside the table of a stream under the cursor."""
     name = view.columns.name[row]
     sections = (
         stale_section(view.stale_s(row)),
-        findings_section(view, stream_findings(view.state, row)),
+        findings_section(view, stream_findings(view.state, row), actions_key),
         happenings_section(view, name, None, ANNOUNCED_COUNT),
         Section(
             "STATE", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_STATE)

@@ -16,6 +16,7 @@ from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, watch_shown
 from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import StreamView
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
 from natstui.tui.streams.detail import stream_brief
@@ -65,7 +66,7 @@ class StreamsScreen(SelectionScreen):
 
     def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""
-        return stream_brief(*of_system(view, row))
+        return stream_brief(*of_system(view, row), key_of(self, "stream.actions"))
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""

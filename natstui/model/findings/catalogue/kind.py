@@ -13,6 +13,10 @@ LEVELS: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "
 _RANKS: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
 
 
+LIST_ACTIONS_KEY = "`.`"
+"""How advice names the key of its actions: by default that of the list of findings."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """One kind of finding: what it is called, when it holds, and what to do about it."""

@@ -13,33 +13,243 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.model.assets.fields import Config, text_at
+from natstui.model.assets.differences import normal
+from natstui.model.assets.fields import Config, Field, text_at
+from natstui.model.assets.meaning.in_words import empty_text
 from natstui.model.assets.rules import NamesInUse
-from natstui.model.records.managing import ReadNamesInUse
+from natstui.model.records.managing import Change, Confirmation, ReadNamesInUse
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.form.entries import Entries
-from natstui.tui.frame.form.fields import FormFields
-from natstui.tui.frame.form.sending import Sending
 from natstui.tui.frame.form.text import (
     FormKeys,
     Subject,
     caption_text,
     config_of_file,
     conflict_text,
+    form_fields,
+    locked,
     preview,
+    start_text,
 )
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.selection import SelectionScreen, Sought
-from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.fields import FieldRow, FormSection
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.text import safe
+
+_ESTIMATE = Field(
+    "",
+    "How much room for",
+    "text",
+    "Estimate",
+    "Messages x size, as 1M x 1KB: the room it takes.",
+    absent="as 1M x 1KB",
+)
+
+
+_AROUND_LINES = 7
+"""Of a screen with a form: status (2) and caption above, explanation (2) and keys below; and one
+to spare, for a caption of two lines."""
+
+
+def _that_fit(counts: dict[str, int], room_lines: int) -> set[str]:
+    """Return the sections to begin open, of how many fields each has: the first, and what fits."""
+    first = next(iter(counts))
+    left_lines = room_lines - len(counts) - counts[first]
+    opened = {first}
+    for title, count in counts.items():
+        if title != first and count <= left_lines:
+            opened.add(title)
+            left_lines -= count
+    return opened
+
+
+class FormFields(VerticalScroll):
+    """Shows what was entered, what was changed, and what is wrong."""
+
+    def __init__(self, entries: Entries, hint: Static) -> None:
+        """`hint` is where the field in focus is explained."""
+        super().__init__(id="fields", can_focus=False)
+        self._entries, self._hint = entries, hint
+        self._in_focus = ""
+
+    async def build(self, api_level: int | None) -> None:
+        """Make the fields again for the present subject; keep the texts."""
+        subject = self._entries.subject
+        sections: dict[str, list[FieldRow]] = {}
+        for field in form_fields(subject):
+            row = FieldRow(field, self._entries.text_of(field), locked(subject, field, api_level))
+            sections.setdefault(field.section, []).append(row)
+        if subject.kind == "stream":
+            sections["Estimate"] = [FieldRow(_ESTIMATE, self._entries.estimate)]
+        await self.remove_children()
+        counts = {title: len(rows) for title, rows in sections.items()}
+        opened = _that_fit(counts, self.screen.size.height - _AROUND_LINES)
+        await self.mount_all(
+            FormSection(title, rows, open_at_start=title in opened)
+            for title, rows in sections.items()
+        )
+
+    def editor(self) -> Widget | None:
+        """Return where typing goes on: the field that had the keys, else the first of all."""
+        usable = [row for row in self.query(FieldRow) if not row.disabled]
+        before = [row for row in usable if row.field.path and row.field.path == self._in_focus]
+        return (before or usable)[0].editor if usable else None
+
+    def mark(self) -> None:
+        """Show which fields are changed and which are wrong."""
+        draft = self._entries.draft
+        wrong = {problem.path for problem in draft.problems}
+        completed = normal(self._entries.subject.kind, draft.config)
+        for section in self.query(FormSection):
+            for row in section.rows:
+                row.show_empty(empty_text(row.field, completed))
+                row.mark(
+                    changed=self._entries.is_changed(row.field), wrong=row.field.path in wrong
+                )
+            section.tell(
+                sum(row.has_class("-changed") for row in section.rows),
+                sum(row.has_class("-wrong") for row in section.rows),
+            )
+        self._explain()
+
+    def show_start(self) -> None:
+        """Show what the form starts with now, in the fields where nothing was typed."""
+        for section in self.query(FormSection):
+            for row in section.rows:
+                if row.field.path and row.field.path not in self._entries.texts:
+                    with row.prevent(Input.Changed):
+                        row.set_text(start_text(self._entries.subject, row.field))
+
+    async def open(self, path: str) -> Widget | None:
+        """Open the section of a field and explain the field; return where it is typed."""
+        self._in_focus = path
+        self._explain()
+        for section in self.query(FormSection):
+            for row in section.rows:
+                if row.field.path == path:
+                    await section.set_open(True)
+                    return row.editor
+        return None
+
+    @on(FieldRow.Focused)
+    def _focused(self, message: FieldRow.Focused) -> None:
+        self._in_focus = message.path
+        self._explain()
+
+    def _explain(self) -> None:
+        """Show what is wrong with the field in focus, else what it means."""
+        subject, draft = self._entries.subject, self._entries.draft
+        problems = [p.text for p in draft.problems if p.path == self._in_focus]
+        if problems:
+            self._hint.update(safe(problems[0], "error"))
+            return
+        fields = (*form_fields(subject), _ESTIMATE)
+        field = next((f for f in fields if f.path == self._in_focus), None)
+        if field is not None:
+            why = locked(subject, field, None)
+            self._hint.update(safe(why or field.help, "dim"))
+
+
+_confirmation = decoder_of(Confirmation)
+
+
+class Sending(ScreenPart):
+    """Sends what was entered, once nothing is wrong with it and what it removes is confirmed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "part('sending', 'send')", "Send", id="form.send", priority=True),
+    ]
+
+    def __init__(
+        self,
+        screen: LiveScreen,
+        entries: Entries,
+        redraft: Callable[[], None],
+        say: Callable[[str, str], None],
+        correct: Callable[[str], Awaitable[None]],
+        show_reply: Callable[[Answered], None],
+    ) -> None:
+        """`redraft` shows what the form means, `say` a sentence, `correct` goes to a field.
+
+        `show_reply` gets the reply to what was sent.
+        """
+        self._screen, self._entries = screen, entries
+        self._redraft, self._say, self._correct = redraft, say, correct
+        self._show_reply = show_reply
+        self.removes: tuple[str, ...] = ()
+        """What the present draft would remove for good."""
+        self._previewed = json.dumps(entries.draft.config)
+        """The draft whose losses are known, or are read now."""
+        self._is_sending = False
+        self._sent_texts: dict[str, str] = {}
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing was typed since it was sent."""
+        return self._entries.texts == self._sent_texts
+
+    async def action_send(self) -> None:
+        """Send it, or go to the first field that is wrong."""
+        if problems := self._entries.draft.problems:
+            await self._correct(problems[0].path)
+        elif not self._is_sending:
+            run_task(self._screen, self._send)
+
+    def preview_loss(self) -> None:
+        """Read what an edit removes, unless that is known of the same edit."""
+        draft = self._entries.draft
+        config = json.dumps(draft.config)
+        if not self._entries.subject.editing or draft.problems or config == self._previewed:
+            return
+        self._previewed = config
+        run_task(self._screen, self._read_loss, replaces="preview")
+
+    async def _read_loss(self) -> None:
+        """Show what the edit removes."""
+        reply = await self._screen.engine.request(replace(self._change(), dry_run=True))
+        shown = _confirmation.decode(reply.body_json) if reply.body_json else None
+        self.removes = shown.lines if shown is not None else ()
+        self._redraft()
+
+    def take_as_previewed(self) -> None:
+        """Count the losses that are known as those of the present draft."""
+        self._previewed = json.dumps(self._entries.draft.config)
+
+    async def _send(self) -> None:
+        """Send it, again once the name was typed where the engine wants that."""
+        self._sent_texts = dict(self._entries.texts)
+        self._say("sending …", "")
+        self._is_sending = True
+        reply = await request_confirmed(self._screen, self._change())
+        self._is_sending = False
+        if reply is None:
+            self._say("", "")
+        else:
+            self._show_reply(reply)
+
+    def _change(self) -> Change:
+        subject, config = self._entries.subject, self._entries.draft.config
+        name = self._entries.name
+        is_consumer = subject.kind == "consumer"
+        return Change(
+            0,
+            f"{'edit' if subject.editing else 'create'}_{subject.kind}",  # type: ignore[arg-type]
+            subject.stream if is_consumer else name,
+            name or None if is_consumer else None,
+            json.dumps(config),
+            json.dumps(dict(subject.base)) if subject.editing else None,
+            created_at_us=subject.created_at_us,
+        )
 
 
 class PlanView(ScreenPart):

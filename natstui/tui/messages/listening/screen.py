@@ -11,16 +11,20 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.decoding import decoder_of
 from natstui.model.assets.subjects import is_internal, is_subject
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.listening import (
+    Heard,
     Listened,
     LookAtSubjects,
+    ReadHeard,
     StartListening,
     StopListening,
     SubjectsLook,
 )
-from natstui.model.records.messages import Answered
+from natstui.model.records.messages import Answered, StoredMessage
+from natstui.model.records.record import Command
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, run_task
@@ -31,7 +35,6 @@ from natstui.tui.kit.table.view import HeaderSelected, RowSelected
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.listening.cells import SUBJECT_COLUMNS
 from natstui.tui.messages.listening.look import LookKeys
-from natstui.tui.messages.listening.message import HeardSource
 from natstui.tui.messages.listening.panes import Panes
 from natstui.tui.messages.listening.text import (
     gap_text,
@@ -40,6 +43,28 @@ from natstui.tui.messages.listening.text import (
     whole_text,
 )
 from natstui.tui.messages.message import MessageScreen
+
+_decoder = decoder_of(Heard)
+
+
+class HeardSource:
+    """The newest messages that came, which are in no stream that is known."""
+
+    stream = ""
+
+    def command(self, number: int) -> Command:
+        """Return the command that reads one."""
+        return ReadHeard(0, number)
+
+    def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
+        """Return the message of an answer, and where its reply is awaited."""
+        heard = _decoder.decode(body_json)
+        return heard.message, heard.reply
+
+    def called(self, number: int) -> str:
+        """Return the how manieth it was."""
+        return f"heard {number:,}"
+
 
 _CHOICES = (("leave", "do not listen"), ("listen", "take its messages"))
 _TOLD = (

@@ -28,7 +28,7 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import back_up_stream
 from natstui.jetstream.managing.backup_folder import read_backup
-from natstui.jetstream.managing.restore import Wanted, restore_stream
+from natstui.jetstream.managing.restore import RestoreRequest, restore_stream
 from natstui.jetstream.managing.snapshot import Pace
 from natstui.jetstream.testbed.broker import Broker
 
@@ -164,7 +164,7 @@ async def measure(url: str, folder: Path) -> None:
 
         backups[1].append(await timed(by_hand))
     print_ratio("backup", *backups)
-    wanted = Wanted(read_backup(own), "OWN", subjects=("own.>",))
+    wanted = RestoreRequest(read_backup(own), "OWN", subjects=("own.>",))
     restores: list[list[tuple[float, float]]] = [[], []]
     for number in range(ROUNDS):
         if number:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from natstui.tui.app.app import NatstuiApp
     from natstui.tui.app.engine_process import EngineProcess
     from natstui.tui.app.link import Link
-    from natstui.tui.app.live_system import Opened
+    from natstui.tui.app.live_system import OpenSystem
 
 ENGINE = tuple(own_program("natstui", "engine"))
 _OVERRULING = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
@@ -212,12 +212,12 @@ def _others(
     started: Sequence[EngineStarted],
     links: Sequence[Link],
     starts: Sequence[Start],
-) -> list[Opened]:
+) -> list[OpenSystem]:
     """Return all systems but the first."""
-    from natstui.tui.app.live_system import Opened
+    from natstui.tui.app.live_system import OpenSystem
 
     every = zip(names, started, links, starts, strict=False)
-    return [Opened(*one) for one in every][1:]
+    return [OpenSystem(*one) for one in every][1:]
 
 
 def _engines_at_once(starts: Sequence[Start]) -> list[EngineProcess]:

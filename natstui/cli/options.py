@@ -19,9 +19,9 @@ from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
     from natstui.config import Connection
-    from natstui.config.load import Loaded
+    from natstui.config.load import LoadedSettings
     from natstui.config.settings import Settings
-    from natstui.config.target import Named
+    from natstui.config.target import ConnectionNames
 
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
 """As in the settings, which do not check the flag of `watch`."""
@@ -108,18 +108,18 @@ class ConnectionFlags:
             connection = replace(connection, domain=self.js_domain)
         return loaded.settings, connection
 
-    def load(self, overrides: Mapping[str, Any] | None = None) -> Loaded:
+    def load(self, overrides: Mapping[str, Any] | None = None) -> LoadedSettings:
         """Read the settings, without resolving a connection."""
         # Imported here, so that a command that only passes its flags on does not pay for pydantic.
         from natstui.config.load import load
 
         return load(Path(self.config) if self.config else None, overrides)
 
-    def named(self) -> Named:
+    def named(self) -> ConnectionNames:
         """Return what the flags say about where to connect."""
-        from natstui.config.target import Named
+        from natstui.config.target import ConnectionNames
 
-        return Named(
+        return ConnectionNames(
             server=self.server,
             context=self.context,
             profile=self.profile,

@@ -19,7 +19,7 @@ from natstui.errors import RequestFailed, UsageError
 from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
-    from natstui.cli.health.look import Watched
+    from natstui.cli.health.look import ServerReading
     from natstui.model.live.state import State
     from natstui.tui.kit.table.rows import Cell
     from natstui.tui.overview.layout import Place
@@ -69,11 +69,13 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
         sys.exit(RequestFailed.exit_code)
 
 
-async def _watch(named: Mapping[str, ConnectionFlags], for_s: float | None) -> dict[str, Watched]:
+async def _watch(
+    named: Mapping[str, ConnectionFlags], for_s: float | None
+) -> dict[str, ServerReading]:
     """Watch every system at the same time."""
     from natstui.cli.health.look import look_at
 
-    async def one(flags: ConnectionFlags) -> Watched:
+    async def one(flags: ConnectionFlags) -> ServerReading:
         settings, connection = flags.resolve()
         monitor = settings.monitor
         return await look_at(connection, monitor.interval_s, for_s, monitor.max_requests_per_s)

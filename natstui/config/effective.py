@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from natstui.config.load import Loaded
+from natstui.config.load import LoadedSettings
 from natstui.config.settings import NAMED, ConnectionPart, DefaultConnection, Settings, System
-from natstui.config.target import SECRETS, Named, resolve
+from natstui.config.target import SECRETS, ConnectionNames, resolve
 
 STARS = "********"
 _DEFAULT = "default"
@@ -19,7 +19,7 @@ Row = tuple[str, Any, str]
 """Key, value without any secret (None is not set), origin."""
 
 
-def effective(loaded: Loaded, named: Named) -> Iterator[Row]:
+def effective(loaded: LoadedSettings, named: ConnectionNames) -> Iterator[Row]:
     """Yield every effective setting; the connection is the one that `named` selects."""
     layer = resolve(loaded, named).layer
     for name, field in DefaultConnection.model_fields.items():
@@ -42,7 +42,7 @@ def effective(loaded: Loaded, named: Named) -> Iterator[Row]:
 _HAVE_DEFAULTS = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "production")
 
 
-def _part_rows(part: str, loaded: Loaded) -> Iterator[Row]:
+def _part_rows(part: str, loaded: LoadedSettings) -> Iterator[Row]:
     if part in NAMED:
         for table, settings in getattr(loaded.settings, part).items():
             for name in settings.model_fields_set:
@@ -62,7 +62,7 @@ def _part_rows(part: str, loaded: Loaded) -> Iterator[Row]:
         yield key, value, next(origins, _DEFAULT)
 
 
-def _system_rows(prefix: str, system: System, loaded: Loaded) -> Iterator[Row]:
+def _system_rows(prefix: str, system: System, loaded: LoadedSettings) -> Iterator[Row]:
     for name, value in system:
         key = f"{prefix}.{name}"
         shown = None if value is None else _shown(name, value)

@@ -24,7 +24,7 @@ FILE_VARIABLE = "NATSTUI_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """Settings, and where each value that is not a default came from."""
 
     settings: Settings
@@ -39,7 +39,7 @@ def default_file() -> Path:
     return user_config_path("natstui") / "config.toml"
 
 
-def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Loaded:
+def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> LoadedSettings:
     """Return the settings; `flags` are nested like the file and override it.
 
     A file that is named must exist; the default one need not. Raises UsageError naming the file
@@ -71,7 +71,7 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     origins = {key: str(path) for key, _ in _leaves(values)}
     origins.update({key: variable(key) for key, _ in _leaves(layers["environment"])})
     origins.update({key: "flag" for key, _ in _leaves(flags or {})})
-    return Loaded(settings, path, origins)
+    return LoadedSettings(settings, path, origins)
 
 
 def variable(key: str) -> str:

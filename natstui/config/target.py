@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
 from natstui.config.contexts import load_context, selected_context
-from natstui.config.load import Loaded
+from natstui.config.load import LoadedSettings
 from natstui.config.references import expand, file_of, resolve_secret
 from natstui.config.servers import parse_servers
 from natstui.config.settings import ConnectionPart, System
@@ -46,7 +46,7 @@ _VARIABLES = {
 }
 
 
-def own_layers(loaded: Loaded) -> tuple[Layer, Layer]:
+def own_layers(loaded: LoadedSettings) -> tuple[Layer, Layer]:
     """Return `[connection]` as the file has it, and as NATSTUI_CONNECTION_* or flags have it."""
     file: Layer = {}
     above: Layer = {}
@@ -96,7 +96,9 @@ _PLAIN = (
 )
 
 
-def connection_of(values: Mapping[str, Any], loaded: Loaded, label: str | None) -> Connection:
+def connection_of(
+    values: Mapping[str, Any], loaded: LoadedSettings, label: str | None
+) -> Connection:
     """Return the connection with every reference resolved."""
     settings = loaded.settings
     found: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
@@ -146,7 +148,7 @@ def _revealed(value: str | SecretStr) -> str:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
-def _request_timeout_s(loaded: Loaded) -> float:
+def _request_timeout_s(loaded: LoadedSettings) -> float:
     """Return our own setting, or NATS_TIMEOUT when only that is set."""
     text = os.environ.get("NATS_TIMEOUT")
     if text is None or "connection.request_timeout_s" in loaded.origins:
@@ -158,7 +160,7 @@ def _request_timeout_s(loaded: Loaded) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class ConnectionNames:
     """What the command line says about where to connect."""
 
     server: str | None = None
@@ -169,7 +171,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedConnection:
     """A connection, and where each of its settings came from."""
 
     connection: Connection
@@ -185,7 +187,7 @@ class _Choice:
     """Whether `[connection]` of the file overrides this layer."""
 
 
-def resolve(loaded: Loaded, named: Named) -> Resolved:
+def resolve(loaded: LoadedSettings, named: ConnectionNames) -> ResolvedConnection:
     """Return the one connection that all sources together describe.
 
     Raises UsageError when something named does not exist, contradicts itself or cannot be read.
@@ -208,7 +210,7 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
         connection = replace(connection, system=_system_connection(loaded, connection, asked))
     if named.account is not None:
         connection = of_account(connection, named.account)
-    return Resolved(connection, merged)
+    return ResolvedConnection(connection, merged)
 
 
 def of_account(connection: Connection, account: str) -> Connection:
@@ -231,7 +233,7 @@ def of_account(connection: Connection, account: str) -> Connection:
     )
 
 
-def _system_settings(loaded: Loaded, choice: _Choice) -> System | None:
+def _system_settings(loaded: LoadedSettings, choice: _Choice) -> System | None:
     """Return who to be in the system account; None where nobody said it."""
     name = choice.layer.get("profile", ("", ""))[0]
     if name and (own := loaded.settings.profiles[name].system) is not None:
@@ -245,7 +247,7 @@ def _system_settings(loaded: Loaded, choice: _Choice) -> System | None:
     return System(**{key: getattr(part, key) for key in said}) if said else None
 
 
-def _system_connection(loaded: Loaded, main: Connection, asked: System) -> Connection:
+def _system_connection(loaded: LoadedSettings, main: Connection, asked: System) -> Connection:
     """Return the connection of the system account to the servers of the main one."""
     layer: Layer = _context(asked.context, "system").layer if asked.context else {}
     own = {name: getattr(asked, name) for name in System.model_fields}
@@ -261,7 +263,7 @@ def _system_connection(loaded: Loaded, main: Connection, asked: System) -> Conne
     return replace(found, **{name: getattr(main, name) for name in kept})
 
 
-def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
+def _choice(loaded: LoadedSettings, named: ConnectionNames, typed: bool) -> _Choice:
     """Choose the context or profile that all other sources override."""
     own, origins = loaded.settings.connection, loaded.origins
     if named.profile:
@@ -290,7 +292,7 @@ def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
     return _Choice({}, None, keeps_file=True)
 
 
-def _file_says_where(loaded: Loaded) -> bool:
+def _file_says_where(loaded: LoadedSettings) -> bool:
     """Return whether the file names a target of its own."""
     keys = ("connection.server", "connection.context", "connection.profile")
     return any(loaded.origins.get(key) == str(loaded.file) for key in keys)
@@ -303,7 +305,7 @@ def _context(name: str, why: str) -> _Choice:
     return _Choice(layer | {"context": (context.name, why)}, context.name)
 
 
-def context_alone(loaded: Loaded, name: str) -> Connection:
+def context_alone(loaded: LoadedSettings, name: str) -> Connection:
     """Return what a context says, whatever the environment says: it names another system.
 
     Raises UsageError.
@@ -319,7 +321,7 @@ def context_alone(loaded: Loaded, name: str) -> Connection:
     )
 
 
-def _profile(loaded: Loaded, name: str, why: str) -> _Choice:
+def _profile(loaded: LoadedSettings, name: str, why: str) -> _Choice:
     """Return a profile, which overrides the context it names."""
     profiles = loaded.settings.profiles
     if name not in profiles:

@@ -15,7 +15,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
-from natstui.jetstream.managing.restore import Restored, Wanted
+from natstui.jetstream.managing.restore import RestoredStream, RestoreRequest
 from natstui.jetstream.managing.restore_all import (
     name_to_type,
     present,
@@ -179,9 +179,9 @@ async def restore(
     backups = await asyncio.to_thread(read_backups, user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
         raise UsageError("only the backup of one stream can have another name")
-    every = [Wanted(one, command.to_stream or one.stream) for one in backups]
+    every = [RestoreRequest(one, command.to_stream or one.stream) for one in backups]
     is_sure = command.confirmed == name_to_type(backups, every[0].name)
-    done = list[Restored]()
+    done = list[RestoredStream]()
     try:
         await restore_all(writer, every, Pace(), tell, done, confirmed=is_sure)
     except asyncio.CancelledError as error:
@@ -197,7 +197,7 @@ async def restore(
     return "; ".join([text, *(remark for one in done for remark in one.remarks)]), None
 
 
-def _names(done: Sequence[Restored]) -> str:
+def _names(done: Sequence[RestoredStream]) -> str:
     return ", ".join(one.name for one in done)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.seen import FOREIGN, Seen
+from natstui.bench.job.seen import FOREIGN, ReceivedSequences
 from natstui.bench.result.accounting import (
     ConsumerFigures,
     ConsumerSpan,
@@ -24,7 +24,7 @@ ORDERED, QUEUE = Role("subs", "js-ordered"), Role("subs", "subscribe", queue="q"
 
 
 def seen(publisher: int, *seqs: int) -> dict[str, dict[str, str]]:
-    one = Seen()
+    one = ReceivedSequences()
     if seqs:
         one.add(np.full(len(seqs), publisher), np.array(seqs))
     return one.dump()

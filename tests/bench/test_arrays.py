@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.bench.job.digits import read_digits, write_digits
-from natstui.bench.job.seen import FOREIGN, Seen, SeenSeqs, union
+from natstui.bench.job.seen import FOREIGN, ReceivedSequences, SeenSeqs, union
 from natstui.bench.job.stamps import StampPlace, of_run, place_for, read_stamps, write_stamps
 from natstui.bench.job.tally import Recorder, Tally, buckets_of
 from natstui.model.bench import latency
@@ -107,7 +107,7 @@ def test_full_chunks_are_kept_as_a_mark_and_repeats_in_them_are_found() -> None:
 
 
 def test_repeats_and_wrong_order_are_found_by_publisher() -> None:
-    seen = Seen()
+    seen = ReceivedSequences()
     assert seen.add(np.array([0, 1, 0]), np.array([0, 0, 1])) == (3, 0)
     assert seen.add(np.array([0, 0, 0]), np.array([3, 2, 1])) == (2, 2)
     together = union([seen.dump(), {"0": {}}])

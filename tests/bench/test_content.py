@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
-from natstui.bench.job.content import ALIKE_MSGS, Content, Sending, which_size
+from natstui.bench.job.content import ALIKE_MSGS, Content, SenderSettings, which_size
 from natstui.bench.job.protocol import Orders
 from natstui.model.bench.plan import Payload, Role
 
@@ -33,15 +33,16 @@ def sizes_of(content: Content, blocks: list[int]) -> list[int]:
 
 
 def test_sizes_belong_to_messages_and_not_to_blocks() -> None:
-    whole = sizes_of(Content(Sending(orders(RANGE)), 5000), [4000])
+    whole = sizes_of(Content(SenderSettings(orders(RANGE)), 5000), [4000])
     parts = sizes_of(
-        Content(Sending(orders(RANGE)), 500), [1, 7, 16, 476, 500, 500, 500, 500, 500, 500, 500]
+        Content(SenderSettings(orders(RANGE)), 500),
+        [1, 7, 16, 476, 500, 500, 500, 500, 500, 500, 500],
     )
     assert whole[:3500] == parts[:3500]
 
 
 def test_sizes_of_a_range_come_evenly_often_and_change_every_few_messages() -> None:
-    sizes = sizes_of(Content(Sending(orders(RANGE)), 5000), [4096])
+    sizes = sizes_of(Content(SenderSettings(orders(RANGE)), 5000), [4096])
     often = Counter(sizes)
     assert (len(often), min(often), max(often)) == (16, 30, 330)
     assert max(often.values()) < 1.3 * min(often.values())

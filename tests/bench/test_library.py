@@ -13,7 +13,7 @@ from natstui.bench.result.assertions import parse_check
 from natstui.bench.result.compare import compare, difference
 from natstui.bench.result.environment import environment
 from natstui.bench.result.metrics import metrics, metrics_names
-from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.errors import NotFound, SessionError, UsageError
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.latency import from_latencies
@@ -29,7 +29,7 @@ def result(sent: int = 1000, *, totals: int | None = None, cpu: float = 0.5) -> 
     book = WorkerBook("p/0", PLAN.roles[0], 0, counts, own, {})
     worker = WorkerEnd(book, 2_000_000_000, 0, cpu, "done")
     latencies = Latencies(ack=from_latencies([1_000_000, 2_000_000]))
-    return conclude(Ending(PLAN, 1, 0, 9, [worker], latencies, None, None, False, None))
+    return conclude(RunOutcome(PLAN, 1, 0, 9, [worker], latencies, None, None, False, None))
 
 
 def test_figures_have_the_names_the_assertions_use() -> None:

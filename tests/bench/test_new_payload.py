@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.bench.job.content import Content, Sending
+from natstui.bench.job.content import Content, SenderSettings
 from natstui.bench.plan.flags import core_plan, overridden
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
@@ -137,7 +137,7 @@ async def test_what_receivers_could_not_read_or_the_server_not_take_is_refused(
 
 
 def test_what_is_sent_changes_with_the_next_block_and_keeps_its_stamp() -> None:
-    sending = Sending(orders(Role("p", "publish")))
+    sending = SenderSettings(orders(Role("p", "publish")))
     content = Content(sending, 500)
     assert set(sizes_of(content, [500])) == {BEFORE}
     sending.change(Payload(size_bytes=AFTER))
@@ -162,4 +162,4 @@ def test_a_payload_file_brings_its_own_size(tmp_path: Path) -> None:
     small.write_bytes(b"0123456789")
     found = overridden(core_plan("t", pubs=1), {"payload": str(small)})
     assert found.roles[0].payload.size_bytes == 10
-    assert set(sizes_of(Content(Sending(orders(found.roles[0])), 5), [5])) == {10}
+    assert set(sizes_of(Content(SenderSettings(orders(found.roles[0])), 5), [5])) == {10}

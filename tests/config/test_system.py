@@ -10,7 +10,7 @@ import pytest
 from natstui.config import Connection
 from natstui.config.effective import effective
 from natstui.config.load import load
-from natstui.config.target import Named, resolve
+from natstui.config.target import ConnectionNames, resolve
 from natstui.errors import UsageError
 
 FILE = """
@@ -34,7 +34,7 @@ system = { creds = "~/own.creds" }
 def resolved(folder: Path, text: str, **named: str) -> Connection:
     file = folder / "config.toml"
     file.write_text(text)
-    return resolve(load(file), Named(**named)).connection
+    return resolve(load(file), ConnectionNames(**named)).connection
 
 
 def test_it_goes_to_the_same_servers_as_another_user(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_without_a_user_it_is_refused(tmp_path: Path) -> None:
 def test_no_secret_is_shown_or_handed_to_a_child(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(FILE + '[profiles.third]\nsystem = { user = "s", password = "third" }\n')
-    rows = str(list(effective(load(file), Named())))
+    rows = str(list(effective(load(file), ConnectionNames())))
     assert "sys-secret" not in rows and "'third'" not in rows and "app-secret" not in rows
     line = resolved(tmp_path, FILE).to_line()
     assert "sys-secret" not in line

@@ -15,7 +15,7 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Writer
 from natstui.jetstream.managing.apply import apply
-from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.jetstream.managing.undo import undo
 from natstui.model.records.actions import IRREVERSIBLE
 from natstui.model.records.managing import Action, Change, Undo
@@ -43,7 +43,7 @@ class AdminSession:
         seen: dict[str, Any] | None = None,
         confirmed: str | None = None,
         created_at_us: int | Literal["now"] | None = "now",
-    ) -> Changed:
+    ) -> ChangeResult:
         """Do a change to what is there now, or to what was made at another time."""
         seen_json = None if seen is None else json.dumps(seen)
         if created_at_us == "now":
@@ -61,7 +61,7 @@ class AdminSession:
         )
         return self.do(change)
 
-    def do(self, change: Change) -> Changed:
+    def do(self, change: Change) -> ChangeResult:
         return self.run(apply(self.writer, change))
 
     def asset(self, stream: str) -> Asset:
@@ -73,7 +73,7 @@ class AdminSession:
         )
         return time_us(self.request(verb)["created"])
 
-    def undo(self, confirmed: str | None = None, entry: str | None = None) -> Changed:
+    def undo(self, confirmed: str | None = None, entry: str | None = None) -> ChangeResult:
         return self.run(undo(self.writer, Undo(1, entry, confirmed)))
 
     def request(self, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.publishers import publishers
 from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
-from natstui.jetstream.system.reply_tap import Noted, ReplyTap
+from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.clients.requests import Heard
+from natstui.model.clients.requests import TappedRequests
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user, asking
@@ -72,7 +72,7 @@ async def at_work(*workers: asyncio.Future[None]) -> AsyncIterator[None]:
             one.result()
 
 
-def names(heard: Heard) -> set[str | None]:
+def names(heard: TappedRequests) -> set[str | None]:
     return {one.connection.name if one.connection else None for one in heard.askers}
 
 
@@ -83,7 +83,7 @@ async def until_it_reads(client: Client, what: str = NEXT) -> None:
     await client.nc.flush(timeout=20)
 
 
-async def heard_of(client: Client, servers: Servers, for_s: float = 4.0) -> Heard:
+async def heard_of(client: Client, servers: Servers, for_s: float = 4.0) -> TappedRequests:
     return await pull_clients(client, servers, "S", "C", for_s)
 
 
@@ -286,7 +286,7 @@ async def test_too_many_requests_and_inboxes_end_it_with_bounded_memory(
         people([nats_server.url], "one") as (one,),
         asking(nats_server.url) as (client, servers),
     ):
-        tap = ReplyTap(["s.>"], lambda _: Noted("x"), for_s=60, most_msgs=8_000)
+        tap = ReplyTap(["s.>"], lambda _: TappedRequest("x"), for_s=60, most_msgs=8_000)
         await tap.begin(client, servers)
         for number in range(9_000):
             await one.publish("s.a", b"x", reply=f"_INBOX.none{number}.1")

@@ -25,7 +25,7 @@ from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.publishers import publishers
 from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.clients.requests import Heard
+from natstui.model.clients.requests import TappedRequests
 from tests.jetstream.flushing import flushed
 from tests.jetstream.operator_jwts import Operator, write_creds
 from tests.jetstream.test_connections import as_user, asking
@@ -195,7 +195,7 @@ async def _published(
 
     stored = (await workers["one"].jetstream().stream_info("S")).state.messages
     async with at_work(asyncio.ensure_future(publish())):
-        heard: Heard = await publishers(client, servers, "S", ["s.>"], 300.0, stop=stop)
+        heard: TappedRequests = await publishers(client, servers, "S", ["s.>"], 300.0, stop=stop)
     assert heard.ended == "it was stopped" and heard.gone_msgs == 0
     told = {one.connection.name: one for one in heard.askers if one.connection}
     assert {name: one.requests_count for name, one in told.items()} == wanted

@@ -17,7 +17,7 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.managing.backup import back_up_stream
 from natstui.jetstream.managing.backup_folder import read_backup
-from natstui.jetstream.managing.restore import MARK, Restored, Wanted, restore_stream
+from natstui.jetstream.managing.restore import MARK, RestoredStream, RestoreRequest, restore_stream
 from natstui.jetstream.managing.snapshot import Pace, to_its_end
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
@@ -32,12 +32,12 @@ async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or
 ) -> None:
     client = await connect(Connection(servers=(nats_server.url,)))
     await _backed_up(nats_server.url, client, tmp_path / "kept")
-    wanted = Wanted(read_backup(tmp_path / "kept"), "S")
+    wanted = RestoreRequest(read_backup(tmp_path / "kept"), "S")
     writer = Writer(client, Journal(tmp_path / "journal.jsonl"))
     took_s, seen = 0.0, set[str]()
     for turn in range(_TURNS_COUNT + 1):
         after_s = took_s * 1.1 * turn / _TURNS_COUNT if turn else None
-        done = list[Restored]()
+        done = list[RestoredStream]()
         took_s = max(took_s, await _stopped(writer, wanted, done, after_s))
         found = await _info(client)
         # A server that was left alone with all the data would have a stream in a moment.
@@ -102,7 +102,7 @@ async def _backed_up(url: str, client: Client, folder: Path) -> None:
 
 
 async def _stopped(
-    writer: Writer, wanted: Wanted, done: list[Restored], after_s: float | None
+    writer: Writer, wanted: RestoreRequest, done: list[RestoredStream], after_s: float | None
 ) -> float:
     """Restore and stop so long after the last byte was sent; return how long that went on."""
     loop, last_s = asyncio.get_running_loop(), 0.0

@@ -9,7 +9,7 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.config.load import load
-from natstui.config.target import Named, resolve
+from natstui.config.target import ConnectionNames, resolve
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
@@ -32,10 +32,10 @@ class Desk:
             (self.nats / "context.txt").write_text(name)
 
     def connection(self, **named: str) -> Connection:
-        return resolve(load(self.file), Named(**named)).connection
+        return resolve(load(self.file), ConnectionNames(**named)).connection
 
     def origin(self, setting: str, **named: str) -> str:
-        return resolve(load(self.file), Named(**named)).layer[setting][1]
+        return resolve(load(self.file), ConnectionNames(**named)).layer[setting][1]
 
 
 @pytest.fixture
@@ -102,7 +102,11 @@ def test_a_flag_makes_any_target_read_only(desk: Desk) -> None:
     desk.context("prod", url="nats://a")
     desk.file.write_text("[connection]\nserver = 'nats://x'\nread_only = false\n")
     loaded = load(desk.file, {"connection": {"read_only": True}})
-    for named in (Named(), Named(context="prod"), Named(server="nats://b")):
+    for named in (
+        ConnectionNames(),
+        ConnectionNames(context="prod"),
+        ConnectionNames(server="nats://b"),
+    ):
         assert resolve(loaded, named).connection.read_only is True
 
 

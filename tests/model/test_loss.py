@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.assets.loss import Held, stream_edit_loss
+from natstui.model.assets.loss import StoredMessages, stream_edit_loss
 
-_HELD = Held(held_msgs=10, held_bytes=1000)
+_HELD = StoredMessages(held_msgs=10, held_bytes=1000)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import Opened
+from natstui.tui.app.live_system import OpenSystem
 from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -45,14 +45,14 @@ async def viewing_accounts(url: str, *names: str) -> AsyncIterator[Viewer]:
     for name in names:
         link = connect(name)()
         opened.append(
-            Opened(name, await asyncio.to_thread(link.wait_started), link, connect(name))
+            OpenSystem(name, await asyncio.to_thread(link.wait_started), link, connect(name))
         )
     async with showing(opened, Contexts(tuple, connect, names[0])) as viewer:
         yield viewer
 
 
 @asynccontextmanager
-async def showing(opened: list[Opened], contexts: Contexts) -> AsyncIterator[Viewer]:
+async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
     app = NatstuiApp(first.started, first.connect, first.link, others=others, contexts=contexts)
     try:
@@ -130,7 +130,7 @@ async def test_an_account_is_put_beside_ones_own(
         return connect(more=more)
 
     link = started()
-    first = Opened("own", await asyncio.to_thread(link.wait_started), link, started)
+    first = OpenSystem("own", await asyncio.to_thread(link.wait_started), link, started)
     async with showing([first], Contexts(tuple, lambda _: started, "own")) as viewer:
         await viewer.until(lambda: {"OF_APP", "SAME"} <= viewer.rows().keys(), "own rows")
         await viewer.type_command("account OTHER")

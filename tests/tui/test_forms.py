@@ -18,7 +18,7 @@ from natstui.jetstream.testbed.cluster import Cluster
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.selection import Sought
+from natstui.tui.frame.selection import CreatedRow
 from natstui.tui.frame.systems import own_key
 from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
 from natstui.tui.managing.action import ActionScreen
@@ -182,7 +182,7 @@ async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
         await on_streams(viewer)
         # What was sought and is not there yet does not take the cursor from where the user went.
         assert isinstance(viewer.table, StreamsScreen)
-        viewer.table.sought = Sought(("F",), "", table.cursor_key)
+        viewer.table.sought = CreatedRow(("F",), "", table.cursor_key)
         await viewer.press("home")
         await asked(nc, "STREAM.CREATE.F", {"name": "F", "subjects": ["F"]})
         await viewer.until(lambda: "F" in viewer.rows())

@@ -24,7 +24,7 @@ from natstui.model.records.record import Watch
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import Opened
+from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.systems import SystemKey
@@ -59,7 +59,7 @@ async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
     for name in NAMES:
         link = connect(name)()
         opened.append(
-            Opened(name, await asyncio.to_thread(link.wait_started), link, connect(name))
+            OpenSystem(name, await asyncio.to_thread(link.wait_started), link, connect(name))
         )
     first = opened[0]
     app = NatstuiApp(

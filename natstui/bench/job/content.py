@@ -97,7 +97,7 @@ def _order_json(size_bytes: int) -> bytes:
     return head + rest + "".join(letters[:room]).encode() + b'"}'
 
 
-class Sending:
+class SenderSettings:
     """What a sender sends now; it may change while a run goes."""
 
     def __init__(self, orders: Orders) -> None:
@@ -117,7 +117,7 @@ class Content:
 
     def __init__(
         self,
-        sending: Sending,
+        sending: SenderSettings,
         most: int,
         reply: tuple[Part, ...] = (),
         headers: tuple[tuple[Part, ...], ...] = (),

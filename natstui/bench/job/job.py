@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from natstui.bench.job.content import Sending
+from natstui.bench.job.content import SenderSettings
 from natstui.bench.job.digits import Int64s
 from natstui.bench.job.protocol import Go, Orders
 from natstui.bench.job.schedule import Schedule
@@ -32,12 +32,12 @@ class Job:
     """Cleared while paused."""
     cleanup: list[str] = field(default_factory=list)
     """API verbs that remove what this worker made itself."""
-    sending: Sending = field(init=False)
+    sending: SenderSettings = field(init=False)
     collectors: list[Callable[[], None]] = field(default_factory=list)
     """Called before a report: each adds to the tally what it has not counted yet."""
 
     def __post_init__(self) -> None:
-        self.sending = Sending(self.orders)
+        self.sending = SenderSettings(self.orders)
 
     def begin(self, go: Go) -> None:
         """Take the times all workers start by; one that joins late begins where the others are."""

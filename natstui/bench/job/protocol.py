@@ -125,7 +125,7 @@ class Done(_Line, frozen=True, tag="done"):
     died: bool = False
 
 
-class Failed(_Line, frozen=True, tag="failed"):
+class WorkerFailure(_Line, frozen=True, tag="failed"):
     """The worker cannot go on; a Done follows when it had begun."""
 
     sentence: str
@@ -133,7 +133,7 @@ class Failed(_Line, frozen=True, tag="failed"):
 
 
 Down = Orders | Go | Rate | NewPayload | Pause | Resume | Stop | Die
-Up = Ready | Report | Log | Done | Failed
+Up = Ready | Report | Log | Done | WorkerFailure
 
 _encoder = msgspec.json.Encoder()
 _down: msgspec.json.Decoder[Down] = decoder_of(Down)

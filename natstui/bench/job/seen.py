@@ -117,7 +117,7 @@ class SeenSeqs:
         return seen
 
 
-class Seen:
+class ReceivedSequences:
     """What one receiver saw, by publisher; finds repeats and wrong order as messages come."""
 
     def __init__(self) -> None:

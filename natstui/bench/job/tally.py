@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from natstui.bench.job.digits import Int64s
-from natstui.bench.job.seen import FOREIGN, Seen
+from natstui.bench.job.seen import FOREIGN, ReceivedSequences
 from natstui.bench.job.stamps import StampPlace, read_stamps
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts
@@ -66,7 +66,7 @@ class Tally:
     """Counts and latencies of one worker; only what belongs to the steady phase is timed."""
 
     def __init__(self) -> None:
-        self.seen = Seen()
+        self.seen = ReceivedSequences()
         self.steady_ns = _NEVER_NS
         """From then on messages count for rates and latencies; before GO none do."""
         self.steady_end_ns: int | None = None

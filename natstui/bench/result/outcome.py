@@ -63,7 +63,7 @@ class WorkerEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunOutcome:
     """Everything the result is made of."""
 
     plan: BenchmarkPlan
@@ -82,7 +82,7 @@ class Ending:
     server_cpu: ServerCpu = _UNMEASURED
 
 
-def conclude(end: Ending) -> BenchmarkResult:
+def conclude(end: RunOutcome) -> BenchmarkResult:
     """Return the result of a run."""
     counts = total_counts(worker.book.reported for worker in end.workers)
     books = [worker.book for worker in end.workers]
@@ -143,14 +143,14 @@ def steady_received_msgs(role: Role, counts: Counts) -> int:
     return counts.steady_received_msgs if counted else 0
 
 
-def _publish_rate(end: Ending) -> float | None:
+def _publish_rate(end: RunOutcome) -> float | None:
     senders = [worker for worker in end.workers if worker.book.role.traits.sends]
     total = sum(steady_published_msgs(one.book.role, one.book.reported) for one in senders)
     last_ns = max((worker.last_sent_ns for worker in senders), default=0)
     return total / _span_s(end.steady_ns, last_ns) if last_ns else None
 
 
-def _receive_rate(end: Ending) -> float | None:
+def _receive_rate(end: RunOutcome) -> float | None:
     receivers = [
         worker
         for worker in end.workers
@@ -178,7 +178,7 @@ def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
     return sum(amounts) ** 2 / (len(amounts) * squares) if squares else None
 
 
-def _verdict(end: Ending, accounting: Accounting) -> Verdict:
+def _verdict(end: RunOutcome, accounting: Accounting) -> Verdict:
     if end.failure is not None:
         return "failed"
     if end.stopped:
@@ -186,7 +186,7 @@ def _verdict(end: Ending, accounting: Accounting) -> Verdict:
     return "incomplete" if accounting.complaints else "ok"
 
 
-def _notes(end: Ending, accounting: Accounting) -> Iterable[str]:
+def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if end.failure is not None:
         yield end.failure
     bound = [
@@ -212,7 +212,7 @@ def _notes(end: Ending, accounting: Accounting) -> Iterable[str]:
     yield from accounting.complaints
 
 
-def _worker_result(end: Ending, worker: WorkerEnd) -> WorkerResult:
+def _worker_result(end: RunOutcome, worker: WorkerEnd) -> WorkerResult:
     book = worker.book
     last_ns = max(worker.last_sent_ns, worker.last_received_ns)
     does = book.role.traits

@@ -15,7 +15,7 @@ from natstui.bench.job.schedule import segment_at
 from natstui.bench.plan.check import mistakes
 from natstui.bench.plan.payload import sized
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
-from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, new_run_id
 from natstui.bench.run.knee import Knee
@@ -218,7 +218,7 @@ class Benchmark:
         self._timeline = state.timeline.timeline(began_at_us, ended_at_us)
         return result
 
-    async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> Ending:
+    async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> RunOutcome:
         state = self._state
         stored: int | None = None
         notes: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class Benchmark:
             what = "stored" if stored is None else "delivered, so lost messages are unknown"
             notes = (f"the server could not be asked what it {what}: {error}",)
             state.failure = state.failure or error
-        return Ending(
+        return RunOutcome(
             plan=self.plan,
             started_at_us=state.started_at_us,
             steady_ns=state.steady_ns,

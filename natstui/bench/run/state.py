@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from natstui.bench.job.protocol import Failed, Log, Report, Up
+from natstui.bench.job.protocol import Log, Report, Up, WorkerFailure
 from natstui.bench.result.outcome import steady_published_msgs, steady_received_msgs
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.knee import Knee
@@ -33,7 +33,7 @@ _HELD_S = 1.0
 class WorkerFailed(NatstuiError):
     """A worker said why it cannot go on."""
 
-    def __init__(self, failed: Failed) -> None:
+    def __init__(self, failed: WorkerFailure) -> None:
         super().__init__(failed.sentence)
         self.exit_code = failed.exit_code
 
@@ -127,7 +127,7 @@ class RunState:
                 self._report(member, said)
             case Log():
                 self.log(said.text, member)
-            case Failed():
+            case WorkerFailure():
                 self.log(said.sentence, member)
                 self.failure = self.failure or WorkerFailed(said)
             case None:

@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from natstui.bench.job import protocol
-from natstui.bench.job.protocol import Die, Done, Down, Failed, Go, Orders, Ready, Report, Up
+from natstui.bench.job.protocol import (
+    Die,
+    Done,
+    Down,
+    Go,
+    Orders,
+    Ready,
+    Report,
+    Up,
+    WorkerFailure,
+)
 from natstui.bench.run.latency_sums import LatencySums
 from natstui.children import kill, own_program
 from natstui.model.bench.counts import Counts
@@ -45,7 +55,7 @@ class WorkerProcess:
     steady_cpu_s: float = 0.0
     steady_s: float = 0.0
     done: Done | None = None
-    failed: Failed | None = None
+    failed: WorkerFailure | None = None
     gone: bool = False
     """The process has ended."""
     was_killed: bool = False
@@ -129,7 +139,7 @@ class WorkerPool:
             _kill(member)
             text = f"worker {member.name} was not understood: {error!r}"
             member.failed, member.done, member.gone = (
-                Failed(sentence=text, exit_code=1),
+                WorkerFailure(sentence=text, exit_code=1),
                 None,
                 True,
             )
@@ -172,7 +182,9 @@ class WorkerPool:
         member.gone = True
         if member.done is None and member.failed is None:
             how = text.splitlines()[-1] if text else f"exit code {process.returncode}"
-            member.failed = Failed(sentence=f"worker {member.name} ended: {how}", exit_code=1)
+            member.failed = WorkerFailure(
+                sentence=f"worker {member.name} ended: {how}", exit_code=1
+            )
         self._on_heard(member, None)
 
 
@@ -194,7 +206,7 @@ def _remember(member: WorkerProcess, said: Up) -> None:
             member.reported_ns = said.at_ns
         case Done():
             member.done = said
-        case Failed():
+        case WorkerFailure():
             member.failed = said
         case _:
             pass

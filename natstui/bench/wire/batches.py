@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.content import Content, Sending
+from natstui.bench.job.content import Content, SenderSettings
 from natstui.bench.job.digits import Int64s, read_digits
 from natstui.bench.job.job import Job, Pace, RetryPolicy
 from natstui.bench.job.template import SEQ_DIGITS, Part
@@ -194,7 +194,7 @@ _LEAST_DIGITS = 4
 class _FastBatch:
     """One batch: its id, the number of its first message, and what the server said of it."""
 
-    def __init__(self, sending: Sending, where: str, flow: int, first: int) -> None:
+    def __init__(self, sending: SenderSettings, where: str, flow: int, first: int) -> None:
         """`where` the server answers: the last token of it is the id of the batch."""
         self.name, self.first = where.rpartition(".")[2].encode(), first
         self.acked = 0

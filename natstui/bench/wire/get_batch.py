@@ -23,7 +23,7 @@ _LAST_SEQ = re.compile(rb"Nats-Last-Sequence: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PendingBatch:
     """An open request."""
 
     seq: int
@@ -45,9 +45,9 @@ class BatchGetter:
         self._whole = self._end_seq - orders.first_seq == orders.stored_msgs
         self._wanted = orders.share_msgs if orders.share_msgs is not None else 1 << 62
         self._next_seq = orders.first_seq
-        self._open: deque[_Asked] = deque()
+        self._open: deque[_PendingBatch] = deque()
         """Requests that are not answered completely, oldest first."""
-        self._refused: list[_Asked] = []
+        self._refused: list[_PendingBatch] = []
         """Requests to send again soon: the server was coming back."""
         self._asked_msgs = 0
         self._got_msgs = 0
@@ -95,10 +95,10 @@ class BatchGetter:
             return
         batch = min(orders.role.batch_msgs, left, max(self._end_seq - self._next_seq, 1))
         self._asked_msgs += batch
-        self._send(_Asked(self._next_seq, batch, time.monotonic_ns()))
+        self._send(_PendingBatch(self._next_seq, batch, time.monotonic_ns()))
         self._move_to(self._next_seq + batch)
 
-    def _send(self, one: _Asked) -> None:
+    def _send(self, one: _PendingBatch) -> None:
         body = b'{"seq":%d,"batch":%d}' % (one.seq, one.batch_msgs)
         self._open.append(one)
         self._link.write(b"%s%d\r\n%s\r\n" % (self._head, len(body), body))
@@ -121,7 +121,7 @@ class BatchGetter:
         if not self._open:
             self._ask()
 
-    def _rest(self, one: _Asked) -> _Asked | None:
+    def _rest(self, one: _PendingBatch) -> _PendingBatch | None:
         """Return the request for what has not come of this one; None when all of it has."""
         newest, left = self._newest, one.batch_msgs - self._got_msgs
         found = newest and _SEQ.search(newest.text(len(newest) - 1, newest.layout.headers))

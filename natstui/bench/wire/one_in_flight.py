@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from natstui.bench.job.content import (
-    Sending,
+    SenderSettings,
     header_parts,
     payload_texts,
     repeats,
@@ -31,7 +31,7 @@ from natstui.errors import RequestFailed
 class SingleFrame:
     """The frames of a sender with one message in flight."""
 
-    def __init__(self, sending: Sending, inbox: bytes) -> None:
+    def __init__(self, sending: SenderSettings, inbox: bytes) -> None:
         self._sending, self._inbox, self._place = sending, inbox, sending.place
         self._make(sending.orders)
 

@@ -22,7 +22,6 @@ from natstui.bench.job.protocol import (
     Die,
     Done,
     Down,
-    Failed,
     Go,
     NewPayload,
     Orders,
@@ -33,6 +32,7 @@ from natstui.bench.job.protocol import (
     Resume,
     Stop,
     Up,
+    WorkerFailure,
 )
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
@@ -98,7 +98,7 @@ class Worker:
 
     async def _work(self, program: patterns.Program, link: WireLink) -> None:
         assert self._job is not None
-        failed: Failed | None = None
+        failed: WorkerFailure | None = None
         try:
             await program.begin()
             say(Ready(pid=os.getpid(), at_ns=time.monotonic_ns()))
@@ -109,9 +109,9 @@ class Worker:
             if link.failure.done():
                 raise link.failure.result()
         except NatstuiError as error:
-            failed = Failed(sentence=str(error), exit_code=error.exit_code)
+            failed = WorkerFailure(sentence=str(error), exit_code=error.exit_code)
         except OSError as error:
-            failed = Failed(sentence=f"the connection broke: {error!r}", exit_code=3)
+            failed = WorkerFailure(sentence=f"the connection broke: {error!r}", exit_code=3)
         if failed is not None:
             say(failed)
         if not self._orphaned.is_set():
@@ -272,9 +272,13 @@ async def main() -> None:
     except BrokenPipeError:
         signal.alarm(_LAST_CHANCE_S)
     except NatstuiError as error:
-        say(Failed(sentence=str(error), exit_code=error.exit_code))
+        say(WorkerFailure(sentence=str(error), exit_code=error.exit_code))
     except OSError as error:
-        say(Failed(sentence=f"the connection broke: {error}", exit_code=ServerGone.exit_code))
+        say(
+            WorkerFailure(
+                sentence=f"the connection broke: {error}", exit_code=ServerGone.exit_code
+            )
+        )
 
 
 if __name__ == "__main__":

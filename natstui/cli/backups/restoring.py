@@ -25,7 +25,7 @@ from natstui.config import Connection
 from natstui.errors import BackupError, NatstuiError, Refused
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup_folder import is_account, read_backup
-from natstui.jetstream.managing.restore import Restored, Wanted
+from natstui.jetstream.managing.restore import RestoredStream, RestoreRequest
 from natstui.jetstream.managing.restore_all import (
     name_to_type,
     read_backups,
@@ -65,7 +65,7 @@ def stream_restore(
     Compares both. A stream that exists is never replaced.
     """
     kept = read_backup(folder_of(folder))
-    wanted = Wanted(kept, given_name(name or kept.stream), replicas, subjects)
+    wanted = RestoreRequest(kept, given_name(name or kept.stream), replicas, subjects)
     _restore(connection, [wanted], pace_of(rate), words)
 
 
@@ -86,18 +86,18 @@ def restore(
     place = folder_of(folder)
     if not place.is_dir() or not is_account(place):
         raise BackupError(f"{place} is no backup of an account; of a stream: stream restore")
-    every = [Wanted(one, given_name(one.stream), replicas) for one in read_backups(place)]
+    every = [RestoreRequest(one, given_name(one.stream), replicas) for one in read_backups(place)]
     _restore(connection, every, pace_of(rate), words)
 
 
 def _restore(
-    connection: Connection, every: Sequence[Wanted], pace: Pace, words: dict[str, Any]
+    connection: Connection, every: Sequence[RestoreRequest], pace: Pace, words: dict[str, Any]
 ) -> None:
     refuse_read_only(connection, words["read_only"])
     for one in every:
         _ = one.config  # what cannot work is said before there is a connection
     confirmed = _confirmed(connection, every, words)
-    done, shown = list[Restored](), Progress()
+    done, shown = list[RestoredStream](), Progress()
 
     async def work(writer: Writer) -> None:
         await restore_all(writer, every, pace, shown.tell, done, confirmed=confirmed)
@@ -114,7 +114,9 @@ def _restore(
     _print(done, as_json=words["as_json"])
 
 
-def _confirmed(connection: Connection, every: Sequence[Wanted], words: dict[str, Any]) -> bool:
+def _confirmed(
+    connection: Connection, every: Sequence[RestoreRequest], words: dict[str, Any]
+) -> bool:
     """Ask in production; the name to type is that of the stream, or of the account's folder."""
     name = name_to_type([one.backup for one in every], every[0].name)
     if not connection.production and words["confirm"] is None:
@@ -127,7 +129,7 @@ def _confirmed(connection: Connection, every: Sequence[Wanted], words: dict[str,
     return True
 
 
-def _print(done: Sequence[Restored], *, as_json: bool) -> None:
+def _print(done: Sequence[RestoredStream], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"streams": [dataclasses.asdict(one) for one in done]}))
         return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from natstui.cli.clients.rows import connection_json, place_cells, place_columns
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.model.clients.requests import Asker, Heard
+from natstui.model.clients.requests import Asker, TappedRequests
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 COST = ("elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
@@ -16,7 +16,12 @@ _SHOWN_COUNT = 3
 
 
 def asker_lines(
-    heard: Heard, count: str, about: str, *, published: bool = False, pins: Sequence[str] = ()
+    heard: TappedRequests,
+    count: str,
+    about: str,
+    *,
+    published: bool = False,
+    pins: Sequence[str] = (),
 ) -> list[str]:
     """Return the clients as a table; `count` and `about` are the titles of what they asked.
 

@@ -25,7 +25,7 @@ from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
 from natstui.model.clients.holding import ConsumerToHold
 from natstui.model.clients.matching import Listener
-from natstui.model.clients.requests import Heard
+from natstui.model.clients.requests import TappedRequests
 from natstui.model.clients.words import IDLE, cost_text, idle_text
 from natstui.units import count_text, counted, duration_text
 
@@ -65,7 +65,7 @@ def clients(
         click.echo(line)
 
 
-Found = list[Listener] | Heard | None
+Found = list[Listener] | TappedRequests | None
 """Of a push consumer, of a pull consumer that was read, and of one that was not."""
 
 

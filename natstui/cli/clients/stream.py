@@ -25,7 +25,7 @@ from natstui.model.clients.words import anonymous_text, cost_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
-    from natstui.model.clients.requests import Heard
+    from natstui.model.clients.requests import TappedRequests
 
 
 @command()
@@ -64,7 +64,7 @@ def publishers(
 
 async def _look(
     connection: Connection, stream: str, for_s: float, most_msgs: int
-) -> tuple[list[str], Heard]:
+) -> tuple[list[str], TappedRequests]:
     client = await connect(connection)
     try:
         subjects = await read_subjects(client, stream)
@@ -76,7 +76,7 @@ async def _look(
         await client.close()
 
 
-def _json(stream: str, subjects: list[str], heard: Heard) -> str:
+def _json(stream: str, subjects: list[str], heard: TappedRequests) -> str:
     whole: dict[str, object] = {"schema": 1, "stream": stream, "subjects": subjects}
     whole["publishers"] = [asker_json(one, "published_msgs", "subjects") for one in heard.askers]
     whole |= {name: getattr(heard, name) for name in COST}

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class MessageOptions:
     """The message of a command line."""
 
     payload: bytes
@@ -57,7 +57,7 @@ def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,
     ) -> Any:  # fmt: skip
         pairs = given_headers(headers)
-        given = Given(given_payload(payload, file), pairs, templates)
+        given = MessageOptions(given_payload(payload, file), pairs, templates)
         return command(given=given, **others)
 
     return with_given

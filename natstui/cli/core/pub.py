@@ -9,7 +9,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import Given, message_options, seconds_of
+from natstui.cli.core.options import MessageOptions, message_options, seconds_of
 from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
@@ -37,7 +37,7 @@ from natstui.units import bytes_text, counted
 def pub(
     connection: Connection,
     subject: str,
-    given: Given,
+    given: MessageOptions,
     count: int,
     sleep: str | None,
     reply: str,
@@ -119,7 +119,7 @@ def _sent_text(batch: Batch) -> str:
 def request(
     connection: Connection,
     subject: str,
-    given: Given,
+    given: MessageOptions,
     timeout: str,
     replies: int,
     raw: bool,

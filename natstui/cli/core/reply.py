@@ -24,7 +24,7 @@ from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import NatstuiError, UsageError
 from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.reply import Answering, Asked, Reply, Responder
+from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
 from natstui.units import counted
 
 _ENDLESS = 2**62
@@ -90,7 +90,7 @@ def _answering(body: str | None, command: str | None, words: dict[str, Any]) -> 
     bodies = filled((body or "").encode(errors="surrogateescape"), _ENDLESS)
     program = None if command is None else _words(command)
 
-    async def answer(asked: Asked) -> Reply:
+    async def answer(asked: ReceivedRequest) -> Reply:
         await asyncio.sleep(sleep_s)
         if program is not None:
             return Reply(await _printed(program, asked, timeout_s), headers)
@@ -111,7 +111,7 @@ def _words(command: str) -> list[str]:
     return words
 
 
-async def _printed(program: list[str], asked: Asked, timeout_s: float) -> bytes:
+async def _printed(program: list[str], asked: ReceivedRequest, timeout_s: float) -> bytes:
     """Return what a command prints; raises NatstuiError when it fails or takes too long."""
     body = asked.payload if len(asked.payload) <= _MOST_IN_ENVIRONMENT_BYTES else b""
     told = {b"NATS_REQUEST_SUBJECT": asked.subject.encode(), b"NATS_REQUEST_BODY": body}

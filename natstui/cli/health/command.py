@@ -17,7 +17,7 @@ from natstui.errors import NatstuiError, UsageError
 from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
-    from natstui.cli.health.look import Watched
+    from natstui.cli.health.look import ServerReading
     from natstui.cli.health.report import Chosen, Report
     from natstui.model.records.tap import StartTap
 
@@ -178,7 +178,7 @@ def _look(
     tapping: StartTap | None = None,
     *,
     with_silenced: bool,
-) -> tuple[Report, Watched]:
+) -> tuple[Report, ServerReading]:
     import asyncio
 
     from natstui.cli.health.look import look_at

@@ -30,7 +30,7 @@ _PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ServerReading:
     """What was seen of a server in a while."""
 
     state: State
@@ -47,7 +47,7 @@ async def look_at(
     for_s: float | None,
     requests_per_s: float | None,
     tapping: StartTap | None = None,
-) -> Watched:
+) -> ServerReading:
     """Return the state after `for_s`; None: after three polls of everything that answers.
 
     Beside it the answers of one consumer's clients are read, if that is asked for. Raises
@@ -70,7 +70,7 @@ async def look_at(
         await client.close()
     watched_s = time.monotonic() - begun_s
     tapped = read[-1] if read else None
-    return Watched(state, watched_s, _problem(collector, watched_s), tapped)
+    return ServerReading(state, watched_s, _problem(collector, watched_s), tapped)
 
 
 def _problem(collector: Collector, watched_s: float) -> str | None:

@@ -33,7 +33,7 @@ from natstui.model.records.managing import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AssetFlags:
     """What the flags of `add` and `edit` say."""
 
     kind: AssetKind
@@ -63,7 +63,7 @@ class Asked:
         return {"yes": self.yes, "confirm": self.confirm}
 
 
-def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
+def add_asset(connection: Connection, asked: AssetFlags, start: Config) -> None:
     """Make a stream or consumer; a dry run prints it and ends with 1 unless it exists so."""
     filed = _of_files(asked, start)
     durable = "durable_name" in start
@@ -87,7 +87,7 @@ def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
         print_changed(session_change(session, change, asked.flags), asked.as_json)
 
 
-def edit_asset(connection: Connection, asked: Asked) -> None:
+def edit_asset(connection: Connection, asked: AssetFlags) -> None:
     """Change a stream or consumer; a dry run prints the difference and ends with 1 if any."""
     with WriterSession(connection, asked.read_only) as session:
         asset = session.run(
@@ -115,7 +115,7 @@ def edit_asset(connection: Connection, asked: Asked) -> None:
         print_changed(session_change(session, change, asked.flags), asked.as_json)
 
 
-def _change(asked: Asked, verb: str, config: Config, seen: Asset | None) -> Change:
+def _change(asked: AssetFlags, verb: str, config: Config, seen: Asset | None) -> Change:
     """Return the change that creates or edits what the flags name."""
     action: Any = f"{verb}_{asked.kind}"
     return Change(
@@ -129,7 +129,7 @@ def _change(asked: Asked, verb: str, config: Config, seen: Asset | None) -> Chan
     )
 
 
-def _of_files(asked: Asked, base: Config) -> Config:
+def _of_files(asked: AssetFlags, base: Config) -> Config:
     """Return what the files say; raises UsageError where that makes another kind of consumer."""
     if asked.whole and "durable_name" in base and not asked.filed.get("durable_name"):
         raise UsageError(
@@ -139,7 +139,7 @@ def _of_files(asked: Asked, base: Config) -> Config:
     return asked.filed
 
 
-def _named(config: Config, asked: Asked, *, durable: bool) -> Config:
+def _named(config: Config, asked: AssetFlags, *, durable: bool) -> Config:
     """Return the configuration under the name of the command line, whatever a file calls it."""
     if asked.kind == "stream":
         return {**config, "name": asked.stream}
@@ -147,14 +147,16 @@ def _named(config: Config, asked: Asked, *, durable: bool) -> Config:
     return {key: value for key, value in {**config, **names}.items() if key not in names or value}
 
 
-def _problems(asked: Asked, config: Config, seen: Config | None = None) -> tuple[Problem, ...]:
+def _problems(
+    asked: AssetFlags, config: Config, seen: Config | None = None
+) -> tuple[Problem, ...]:
     if asked.kind == "stream":
         return stream_problems(config, seen=seen)
     return consumer_problems(config, seen=seen)
 
 
 async def _difference(
-    writer: Writer, asked: Asked, config: Config
+    writer: Writer, asked: AssetFlags, config: Config
 ) -> tuple[Difference, ...] | None:
     """Return how it differs from what exists, None when nothing does."""
     if asked.kind == "consumer" and not asked.consumer:
@@ -167,7 +169,7 @@ async def _difference(
 
 
 def _print_plan(
-    asked: Asked, config: Config, base: Config | None, found: tuple[Difference, ...] | None
+    asked: AssetFlags, config: Config, base: Config | None, found: tuple[Difference, ...] | None
 ) -> None:
     """Print a plan; the same as a nats command goes to stderr."""
     if found is None:
@@ -181,6 +183,6 @@ def _print_plan(
     click.echo(clean_line(command), err=True)
 
 
-def _print_warnings(session: WriterSession, asked: Asked, config: Config) -> None:
+def _print_warnings(session: WriterSession, asked: AssetFlags, config: Config) -> None:
     """Print the warnings of the form to stderr."""
     print_warnings(session, asked.kind, asked.stream, asked.consumer, config)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from natstui.cli.complete import consumer_name, on_stream
-from natstui.cli.manage.assets import Asked, add_asset, edit_asset
+from natstui.cli.manage.assets import AssetFlags, add_asset, edit_asset
 from natstui.cli.manage.names import given_name
 from natstui.cli.manage.options import (
     argument_options,
@@ -155,7 +155,9 @@ def add(
     has_file = words["file"] or words["whole"]
     start: dict[str, object] = {} if has_file else {"ack_policy": "explicit"}
     start |= {} if ephemeral else {"durable_name": given_name(name or "")}
-    asked = Asked(kind="consumer", stream=given_name(stream), consumer=name, filed=filed, **words)
+    asked = AssetFlags(
+        kind="consumer", stream=given_name(stream), consumer=name, filed=filed, **words
+    )
     add_asset(connection, asked, start)
 
 
@@ -177,7 +179,9 @@ def copy(connection: Connection, stream: str, name: str, new: str, **words: Any)
     start = run_with_writer(connection, True, lambda w: read_config(w, "consumer", owner, source))
     subject = start.get("deliver_subject")
     filed = read_files("consumer", words["file"], words["whole"])
-    asked = Asked(kind="consumer", stream=owner, consumer=given_name(new), filed=filed, **words)
+    asked = AssetFlags(
+        kind="consumer", stream=owner, consumer=given_name(new), filed=filed, **words
+    )
     if subject and not (asked.file or asked.whole or "deliver_subject" in asked.texts):
         raise UsageError(
             f"{name} delivers to {subject!r}, where its clients would get every message twice: "
@@ -201,5 +205,5 @@ def edit(connection: Connection, stream: str, name: str, **words: Any) -> None:
     words.pop("settings")
     filed = read_files("consumer", words["file"], words["whole"])
     owner, consumer = given_name(stream), given_name(name)
-    asked = Asked(kind="consumer", stream=owner, consumer=consumer, filed=filed, **words)
+    asked = AssetFlags(kind="consumer", stream=owner, consumer=consumer, filed=filed, **words)
     edit_asset(connection, asked)

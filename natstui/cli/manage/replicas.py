@@ -25,7 +25,7 @@ from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.writer import Config
-from natstui.jetstream.managing.configure import Changed, read_config
+from natstui.jetstream.managing.configure import ChangeResult, read_config
 from natstui.jetstream.managing.replicas import settled
 from natstui.model.records.managing import Change
 
@@ -99,5 +99,5 @@ def peer_remove(connection: Connection, name: str, asked: dict[str, Any], **word
     if "peer" not in asked:
         raise UsageError("say which copy is given up: --peer SERVER")
     change = Change(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))
-    changed: Changed = change_confirmed(connection, change, words)
+    changed: ChangeResult = change_confirmed(connection, change, words)
     print_changed(changed, words["as_json"])

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from natstui.cli.complete import stream_name
-from natstui.cli.manage.assets import Asked, add_asset, edit_asset
+from natstui.cli.manage.assets import AssetFlags, add_asset, edit_asset
 from natstui.cli.manage.names import given_name
 from natstui.cli.manage.options import (
     argument_options,
@@ -75,7 +75,7 @@ def add(
         start = _template(template)
     if clone is not None:
         start = run_with_writer(connection, True, lambda w: read_config(w, "stream", clone))
-    asked = Asked(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
+    asked = AssetFlags(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
     add_asset(connection, asked, without_server_metadata(start))
 
 
@@ -105,7 +105,7 @@ def copy(connection: Connection, name: str, new: str, **words: Any) -> None:
     source = given_name(name)
     start = run_with_writer(connection, True, lambda w: read_config(w, "stream", source))
     filed = read_files("stream", words["file"], words["whole"])
-    asked = Asked(kind="stream", stream=given_name(new), consumer=None, filed=filed, **words)
+    asked = AssetFlags(kind="stream", stream=given_name(new), consumer=None, filed=filed, **words)
     add_asset(connection, asked, without_server_metadata(start))
 
 
@@ -119,7 +119,7 @@ def edit(connection: Connection, name: str, **words: Any) -> None:
     """Change the stream NAME. An empty value removes an option, --no-X switches X off."""
     words.pop("settings")
     filed = read_files("stream", words["file"], words["whole"])
-    asked = Asked(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
+    asked = AssetFlags(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
     edit_asset(connection, asked)
 
 

@@ -19,7 +19,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import READ_ONLY, Config, NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply, preview
-from natstui.jetstream.managing.configure import Changed
+from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.names_in_use import warnings_of
 from natstui.model.assets.differences import AssetKind, Difference
 from natstui.model.records.managing import Change, Confirmation
@@ -136,14 +136,18 @@ class WriterSession:
             self._runner.close()
 
 
-def change_confirmed(connection: Connection, change: Change, flags: Mapping[str, Any]) -> Changed:
+def change_confirmed(
+    connection: Connection, change: Change, flags: Mapping[str, Any]
+) -> ChangeResult:
     """Connect, do a change once the user confirmed what the writer wants confirmed, close."""
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
         return session_change(session, change, flags)
 
 
-def session_change(session: WriterSession, change: Change, flags: Mapping[str, Any]) -> Changed:
+def session_change(
+    session: WriterSession, change: Change, flags: Mapping[str, Any]
+) -> ChangeResult:
     """Do a change once the user confirmed what the writer wants confirmed; raises Refused."""
     shown = session.run(lambda writer: preview(writer, change))
     confirmed = dataclasses.replace(
@@ -199,7 +203,7 @@ def print_warnings(
         click.echo(f"natstui: {clean_line(warning)}", err=True)
 
 
-def print_changed(changed: Changed, as_json: bool) -> None:
+def print_changed(changed: ChangeResult, as_json: bool) -> None:
     """Print what a change did; what the server did not take goes to stderr."""
     if as_json:
         body = {

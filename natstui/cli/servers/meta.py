@@ -16,7 +16,7 @@ from natstui.config import Connection
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.system.meta import (
-    Stepping,
+    StepDown,
     meta_without,
     read_meta,
     remove_server,
@@ -62,7 +62,7 @@ async def _step_down(connection: Connection, preferred: str | None, words: dict[
                 yes=words["yes"], confirm=confirmed,
             )  # fmt: skip
         writer = Writer(await system.client(), Journal())
-        return await step_down_meta(writer, system, Stepping(found, preferred, confirmed))
+        return await step_down_meta(writer, system, StepDown(found, preferred, confirmed))
     finally:
         await system.close()
 

@@ -28,7 +28,7 @@ from natstui.cli.stores.options import (
 from natstui.cli.stores.reading import get, history, keys, ls, watch_keys
 from natstui.config import Connection
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.configure import Changed
+from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
 from natstui.model.records.managing import Change
@@ -129,7 +129,7 @@ def purge(connection: Connection, bucket: str, key: str, **words: Any) -> None:
 
 
 def _do(connection: Connection, asked: KeyChange, words: dict[str, Any]) -> None:
-    async def work(writer: Writer, confirmed: str | None) -> Changed:
+    async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
         return await change_key(writer, replace(asked, confirmed=confirmed))
 
     print_changed(write_confirmed(connection, words, work), words["as_json"])

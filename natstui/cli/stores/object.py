@@ -34,7 +34,7 @@ from natstui.errors import UsageError
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.configure import Changed
+from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.objects import (
     ObjectChange,
     ObjectLink,
@@ -177,7 +177,7 @@ def put(
     shown = Progress()
     source = _source(file)
 
-    async def work(writer: Writer, confirmed: str | None) -> Changed:
+    async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
         sure = dataclasses.replace(asked, confirmed=confirmed)
         with cancelled_by_signal("putting"):
             return await put_object(
@@ -303,7 +303,7 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
         print_changed(change_confirmed(connection, change, words), words["as_json"])
         return
 
-    async def work(writer: Writer, confirmed: str | None) -> Changed:
+    async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
         return await delete_object(writer, ObjectChange(bucket, name, confirmed=confirmed))
 
     print_changed(write_confirmed(connection, words, work), words["as_json"])
@@ -325,7 +325,7 @@ def link(connection: Connection, bucket: str, name: str, target: str, **words: A
     where = ObjectLink(given_bucket(store), file) if slash else ObjectLink(bucket, target)
     asked = ObjectChange(given_bucket(bucket), name)
 
-    async def work(writer: Writer, confirmed: str | None) -> Changed:
+    async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
         return await link_object(writer, dataclasses.replace(asked, confirmed=confirmed), where)
 
     print_changed(write_confirmed(connection, words, work), words["as_json"])

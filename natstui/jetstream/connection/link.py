@@ -21,7 +21,7 @@ from natstui.jetstream.connection.permissions import Violation, read_violation
 from natstui.model.records.link import LinkChanged, LinkState
 
 
-class Waiting:
+class PendingRequests:
     """The open requests of one connection, by the last word of their reply subject."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Link:
     def __init__(self, connection: Connection, nc: GuardedClient, on_link: OnLink) -> None:
         self.nc = nc
         self.inbox = nc.new_inbox()
-        self.waiting = Waiting()
+        self.waiting = PendingRequests()
         self.identity = Identity()
         self.denials: dict[str, tuple[str, OnDenied]] = {}
         """Lower-cased subject of a subscription → the subject, and its callback for a denial."""

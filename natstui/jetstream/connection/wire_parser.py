@@ -21,7 +21,7 @@ _LONGEST_LINE_BYTES = 1 << 20
 """Of a control line; the server's INFO of a large cluster is the longest."""
 
 
-class Delivered(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message as its bytes came."""
 
     subject: bytes

@@ -16,7 +16,7 @@ from natstui.errors import (
 from natstui.jetstream.connection.writer import Config, Request, Writer
 from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
-    Changed,
+    ChangeResult,
     create,
     current_target,
     edit,
@@ -35,16 +35,16 @@ from natstui.model.records.managing import (
 from natstui.units import counted, parse_moment
 
 
-async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
     """Delete a stream with its messages and consumers."""
     found = await target_with_loss(writer, change)
     verb = f"STREAM.DELETE.{change.stream}"
     request = Request(verb, None, {}, found)
     await writer.write(change, request, undoes)
-    return Changed(f"stream {change.stream} deleted", found.config, None)
+    return ChangeResult(f"stream {change.stream} deleted", found.config, None)
 
 
-async def purge_stream(writer: Writer, change: Change) -> Changed:
+async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
     """Remove messages: all, or those that the arguments name."""
     asked: Config = json.loads(change.body_json)
     names = [field.path for field in CATALOGUE["purge_stream"].arguments]
@@ -56,10 +56,10 @@ async def purge_stream(writer: Writer, change: Change) -> Changed:
     request = Request(verb, body, body, found)
     reply = await writer.write(change, request)
     text = f"{counted(reply['purged'], 'message')} of {change.stream} removed"
-    return Changed(text, found.config, found.config)
+    return ChangeResult(text, found.config, found.config)
 
 
-async def delete_message(writer: Writer, change: Change) -> Changed:
+async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     """Delete the message with the sequence `seq`; `erase` also overwrites it."""
     asked: Config = json.loads(change.body_json)
     if not asked.get("seq"):
@@ -68,27 +68,29 @@ async def delete_message(writer: Writer, change: Change) -> Changed:
     found = await target_with_loss(writer, change)
     verb = f"STREAM.MSG.DELETE.{change.stream}"
     await writer.write(change, Request(verb, body, body, found))
-    return Changed(f"message {asked['seq']} of {change.stream} deleted", None, None)
+    return ChangeResult(f"message {asked['seq']} of {change.stream} deleted", None, None)
 
 
-async def step_down_leader(writer: Writer, change: Change) -> Changed:
+async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
     """Let a replicated stream or consumer elect another leader."""
     if change.created_at_us is not None:
         await current_target(writer, change)
-    return Changed(await step_down(writer, change), None, None)
+    return ChangeResult(await step_down(writer, change), None, None)
 
 
 _PAUSE_LEVEL, _UNPIN_LEVEL, _RESET_LEVEL = 1, 1, 4
 
 
-async def delete_consumer(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+async def delete_consumer(
+    writer: Writer, change: Change, undoes: str | None = None
+) -> ChangeResult:
     """Delete a consumer and what it knows of deliveries."""
     found = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("DELETE", change), None, {}, found), undoes)
-    return Changed(f"{_what(change)} deleted", found.config, None)
+    return ChangeResult(f"{_what(change)} deleted", found.config, None)
 
 
-async def pause_consumer(writer: Writer, change: Change) -> Changed:
+async def pause_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Deliver nothing before the moment `pause_until`: a time, or a duration from now."""
     _need(writer, _PAUSE_LEVEL, "pausing")
     asked: Config = json.loads(change.body_json)
@@ -97,23 +99,25 @@ async def pause_consumer(writer: Writer, change: Change) -> Changed:
     body = {"pause_until": until}
     reply = await writer.write(change, Request(_verb("PAUSE", change), body, body, found))
     if not reply.get("paused"):
-        return Changed(
+        return ChangeResult(
             f"{_what(change)} is not paused: {until} is past", found.config, found.config
         )
-    return Changed(
+    return ChangeResult(
         f"{_what(change)} paused until {reply['pause_until']}", found.config, found.config
     )
 
 
-async def resume_consumer(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+async def resume_consumer(
+    writer: Writer, change: Change, undoes: str | None = None
+) -> ChangeResult:
     """Deliver again."""
     _need(writer, _PAUSE_LEVEL, "pausing")
     found = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("PAUSE", change), {}, {}, found), undoes)
-    return Changed(f"{_what(change)} resumed", found.config, found.config)
+    return ChangeResult(f"{_what(change)} resumed", found.config, found.config)
 
 
-async def reset_consumer(writer: Writer, change: Change) -> Changed:
+async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Deliver again from the ack floor, or from the sequence `seq`."""
     _need(writer, _RESET_LEVEL, "resetting")
     asked: Config = json.loads(change.body_json)
@@ -121,17 +125,17 @@ async def reset_consumer(writer: Writer, change: Change) -> Changed:
     found = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("RESET", change), body, body, found))
     where = f"sequence {asked['seq']}" if body else "its ack floor"
-    return Changed(f"{_what(change)} delivers again from {where}", found.config, found.config)
+    return ChangeResult(f"{_what(change)} delivers again from {where}", found.config, found.config)
 
 
-async def unpin_consumer(writer: Writer, change: Change) -> Changed:
+async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Take the pin of the priority group `group` from its client."""
     _need(writer, _UNPIN_LEVEL, "unpinning")
     asked: Config = json.loads(change.body_json)
     body = {"group": str(asked.get("group") or "")}
     found = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("UNPIN", change), body, body, found))
-    return Changed(
+    return ChangeResult(
         f"group {body['group']!r} of {_what(change)} unpinned", found.config, found.config
     )
 
@@ -216,7 +220,7 @@ async def _info(writer: Writer, verb: str, part: str | None = None) -> Config:
     return found
 
 
-_UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[Changed]]] = {
+_UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[ChangeResult]]] = {
     "create_stream": create,
     "create_consumer": create,
     "edit_stream": edit,
@@ -226,7 +230,7 @@ _UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[Changed
     "resume_consumer": resume_consumer,
 }
 
-_FINAL: dict[Action, Callable[[Writer, Change], Awaitable[Changed]]] = {
+_FINAL: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
     "purge_stream": purge_stream,
     "delete_message": delete_message,
     "step_down_stream": step_down_leader,
@@ -238,7 +242,7 @@ _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[Changed]]] = {
 }
 
 
-async def apply(writer: Writer, change: Change) -> Changed:
+async def apply(writer: Writer, change: Change) -> ChangeResult:
     """Do a change.
 
     Raises UsageError for what is invalid, Refused, NotFound, EditConflict and the other request
@@ -248,7 +252,7 @@ async def apply(writer: Writer, change: Change) -> Changed:
     return await apply_as(writer, change, undoes=None)
 
 
-async def apply_as(writer: Writer, change: Change, *, undoes: str | None) -> Changed:
+async def apply_as(writer: Writer, change: Change, *, undoes: str | None) -> ChangeResult:
     """Do a change that takes back the journal's entry `undoes`; raises what `apply` raises."""
     try:
         if change.action in _FINAL:

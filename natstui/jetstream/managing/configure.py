@@ -45,7 +45,7 @@ class EditConflict(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeResult:
     """What a change did."""
 
     text: str
@@ -127,7 +127,7 @@ def check_problems(problems: tuple[Problem, ...]) -> None:
         raise UsageError("; ".join(dict.fromkeys(problem.text for problem in problems)))
 
 
-async def create(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+async def create(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
     """Make a stream or consumer that does not exist yet; raises Conflict when it does."""
     kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
     wanted: Config = json.loads(change.body_json)
@@ -140,10 +140,10 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
     made = after.get("name", name)
-    return Changed(f"{kind} {made} made", None, after, not_taken(kind, wanted, after))
+    return ChangeResult(f"{kind} {made} made", None, after, not_taken(kind, wanted, after))
 
 
-async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+async def edit(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
     """Give a stream or consumer another configuration.
 
     Raises EditConflict when it was changed since the user saw it.
@@ -159,7 +159,7 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     await _check(writer, kind, change.stream, wanted, current)
     found = differences(kind, current, wanted)
     if not found:
-        return Changed(f"{kind} {name} is so already: nothing was written", current, current)
+        return ChangeResult(f"{kind} {name} is so already: nothing was written", current, current)
     check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
     verb, body = _asked(writer, kind, change, wanted, "update")
     asset = await with_counted_loss(writer, change, asset)
@@ -169,7 +169,7 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
         after = await read_config(writer, kind, change.stream, change.consumer or "")
     except (RequestTimedOut, ServerGone) as error:
         raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
-    return Changed(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
+    return ChangeResult(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
 
 
 def _asked(

@@ -15,7 +15,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
-from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
     KV,
     OPERATION,
@@ -64,7 +64,7 @@ class _Present:
         return self.operation == "PUT"
 
 
-async def change_key(writer: Writer, asked: KeyChange, undoes: str | None = None) -> Changed:
+async def change_key(writer: Writer, asked: KeyChange, undoes: str | None = None) -> ChangeResult:
     """Change a key; raises Conflict when it is not at the revision that was asked for.
 
     NotFound is raised for a bucket, or for a key that shall be deleted, that does not exist.
@@ -145,7 +145,7 @@ async def _write(
     bucket: Asset,
     present: _Present,
     undoes: str | None,
-) -> Changed:
+) -> ChangeResult:
     subject = key_subject(asked.bucket, asked.key)
     if writer.client.prefix != "$JS.API":
         subject = f"{writer.client.prefix}.{subject}"
@@ -173,7 +173,7 @@ async def _write(
     )
     done = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[asked.action]
     text = f"key {asked.key} of {asked.bucket} {done}, revision {ack.stored_seq}"
-    return Changed(text, before if present.revision else None, {"revision": ack.stored_seq})
+    return ChangeResult(text, before if present.revision else None, {"revision": ack.stored_seq})
 
 
 async def _loses(
@@ -207,7 +207,7 @@ async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
     return Confirmation(question, asked.key, needed, lines)
 
 
-async def put_back(writer: Writer, entry: JournalEntry, confirmed: str | None) -> Changed:
+async def put_back(writer: Writer, entry: JournalEntry, confirmed: str | None) -> ChangeResult:
     """Take a change of a key back: the value before is put again, or the key deleted.
 
     Raises Conflict when the key was changed since, or when the value before is gone.

@@ -13,8 +13,8 @@ from natstui.jetstream.connection.writer import Asset, Config
 from natstui.model.assets.defaults import normal_stream
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.loss import (
-    Held,
     Loss,
+    StoredMessages,
     ages,
     consumer_edit_loss,
     limits_subjects_first,
@@ -50,7 +50,7 @@ async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
             return _all_of_it(asset)
         case "purge_stream":
             held_msgs, count, sure = await _purged(client, change.stream, asked)
-            held = Held(held_msgs, asset.info["state"]["bytes"])
+            held = StoredMessages(held_msgs, asset.info["state"]["bytes"])
             return Loss((messages_gone(count, held, sure),), count)
         case "delete_message":
             return await _one_message(client, change.stream, asked.get("seq"))
@@ -66,7 +66,7 @@ async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
 
 def _all_of_it(asset: Asset) -> Loss:
     state = asset.info["state"]
-    held = Held(state["messages"], state["bytes"])
+    held = StoredMessages(state["messages"], state["bytes"])
     lines = [messages_gone(held.held_msgs, held)]
     if state["consumer_count"]:
         lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
@@ -141,7 +141,7 @@ async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config,
     return config, asset.info["num_pending"] + asset.info["num_ack_pending"]
 
 
-async def _held(client: Client, stream: str, asset: Asset, wanted: Config) -> Held:
+async def _held(client: Client, stream: str, asset: Asset, wanted: Config) -> StoredMessages:
     """Count what an edit could remove; asks only for what the edit changes."""
     old, new, state = normal_stream(asset.config), normal_stream(wanted), asset.info["state"]
     older: int | None = 0
@@ -165,7 +165,7 @@ async def _held(client: Client, stream: str, asset: Asset, wanted: Config) -> He
     unlimited = sum(not row["config"].get("inactive_threshold") for row in consumers)
     gaps = bool(state.get("num_deleted"))
     held_msgs, held_bytes = state["messages"], state["bytes"]
-    return Held(held_msgs, held_bytes, older, gaps, excess, later, settled, unlimited)
+    return StoredMessages(held_msgs, held_bytes, older, gaps, excess, later, settled, unlimited)
 
 
 async def _older(client: Client, stream: str, state: Config, max_age_ns: int) -> int | None:

@@ -17,7 +17,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
-from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
     CHUNK_BYTES,
     OBJECTS,
@@ -72,7 +72,7 @@ class _Present:
 
 async def put_object(
     writer: Writer, asked: ObjectChange, file: BinaryIO, progress: Callable[[int], None]
-) -> Changed:
+) -> ChangeResult:
     """Store a file under a name; what was there is removed once the new one is whole.
 
     Raises Conflict when somebody else stored one meanwhile: then nothing of this one stays.
@@ -100,7 +100,7 @@ async def put_object(
     if present.is_there and present.info is not None and present.info.get("nuid"):
         await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
     text = f"{asked.name} stored in {asked.bucket}, {bytes_text(info['size'])}"
-    return Changed(text, present.info, info)
+    return ChangeResult(text, present.info, info)
 
 
 async def _read(file: BinaryIO) -> bytes:
@@ -162,7 +162,7 @@ async def _tell(
     await store(client, present.subject, json.dumps(info).encode(), headers)
 
 
-async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
+async def delete_object(writer: Writer, asked: ObjectChange) -> ChangeResult:
     """Delete a file; raises NotFound when there is none."""
     store_found, present = await _found(writer, asked)
     if not present.is_there or present.info is None:
@@ -180,10 +180,10 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
     )
     if present.info.get("nuid"):
         await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
-    return Changed(f"{asked.name} of {asked.bucket} deleted", present.info, None)
+    return ChangeResult(f"{asked.name} of {asked.bucket} deleted", present.info, None)
 
 
-async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -> Changed:
+async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -> ChangeResult:
     """Let a name stand for a file.
 
     Raises NotFound when there is no such file, and UsageError where the name is taken, or the
@@ -211,7 +211,7 @@ async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -
     draft = _draft("link_object", asked, store_found, present)
     await writer.send(draft, (asked.name, asked.confirmed), work, lambda _: {"link": link})
     text = f"{asked.name} of {asked.bucket} stands for {target.name} of {target.bucket}"
-    return Changed(text, None, info)
+    return ChangeResult(text, None, info)
 
 
 def _now_text() -> str:

@@ -9,7 +9,7 @@ from time import monotonic
 
 from natstui.errors import JetStreamUnavailable, RequestTimedOut
 from natstui.jetstream.connection.writer import Asset, Request, Writer
-from natstui.jetstream.managing.configure import Changed, read_asset, target_with_loss
+from natstui.jetstream.managing.configure import ChangeResult, read_asset, target_with_loss
 from natstui.jetstream.managing.losses import members_of
 from natstui.model.records.managing import Change
 
@@ -17,7 +17,7 @@ SETTLES_WITHIN_S = 30.0
 _LOOKED_AGAIN_S = 0.2
 
 
-async def remove_peer_stream(writer: Writer, change: Change) -> Changed:
+async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
     """Give up the copy on the server `peer`; wait until another one has it all, or too long.
 
     Raises UsageError for a server without a copy and for the only copy, Refused and the request
@@ -29,7 +29,7 @@ async def remove_peer_stream(writer: Writer, change: Change) -> Changed:
     verb = f"STREAM.PEER.REMOVE.{change.stream}"
     await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, found))
     now = await settled(writer, change.stream, lambda now: peer not in now and len(now) >= count)
-    return Changed(f"{change.stream}: {peer} has no copy any more; {now}", None, None)
+    return ChangeResult(f"{change.stream}: {peer} has no copy any more; {now}", None, None)
 
 
 async def settled(writer: Writer, stream: str, holds: Callable[[list[str]], bool]) -> str:

@@ -39,7 +39,7 @@ _BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RestoreRequest:
     """How a stream shall be restored."""
 
     backup: Backup
@@ -68,7 +68,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredStream:
     """A stream as it is on the server, compared with its backup."""
 
     name: str
@@ -94,7 +94,11 @@ async def refuse_present(client: Client, name: str) -> None:
 
 
 async def restore_stream(
-    writer: Writer, wanted: Wanted, pace: Pace, progress: Progress, done: list[Restored]
+    writer: Writer,
+    wanted: RestoreRequest,
+    pace: Pace,
+    progress: Progress,
+    done: list[RestoredStream],
 ) -> None:
     """Make a stream of a backup, compare both, and add it to `done`.
 
@@ -122,7 +126,9 @@ async def restore_stream(
     await to_its_end(_finished(writer, wanted, config, done))
 
 
-async def _finished(writer: Writer, wanted: Wanted, config: Config, done: list[Restored]) -> None:
+async def _finished(
+    writer: Writer, wanted: RestoreRequest, config: Config, done: list[RestoredStream]
+) -> None:
     restored = await _compared(writer.client, wanted)
     if _can_be_marked(config):
         await _unmark(writer, wanted, config)
@@ -168,7 +174,7 @@ async def _removed(client: Client, name: str, marked: Config) -> str:
     return "what was restored until then was removed"
 
 
-async def _unmark(writer: Writer, wanted: Wanted, config: Config) -> None:
+async def _unmark(writer: Writer, wanted: RestoreRequest, config: Config) -> None:
     """Take the mark away: from now on it is a stream as every other."""
     found = json.loads(await writer.client.request(f"STREAM.INFO.{wanted.name}"))["config"]
     metadata = {key: text for key, text in (found.get("metadata") or {}).items() if key != MARK}
@@ -182,7 +188,7 @@ async def _unmark(writer: Writer, wanted: Wanted, config: Config) -> None:
         ) from error
 
 
-async def _compared(client: Client, wanted: Wanted) -> Restored:
+async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
     """Read a restored stream again; raises RequestFailed when it is not as in its backup."""
     backup = wanted.backup
     names = await _consumers(client, wanted)
@@ -199,7 +205,7 @@ async def _compared(client: Client, wanted: Wanted) -> Restored:
     if backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
     remarks += await _read_again(client, backup)
-    return Restored(wanted.name, state, len(names), tuple(remarks))
+    return RestoredStream(wanted.name, state, len(names), tuple(remarks))
 
 
 async def _read_again(client: Client, backup: Backup) -> list[str]:
@@ -254,7 +260,7 @@ def _other(label: str, was: Config, state: Config, key: str) -> str:
     return f"{label} {number_at(state, key):,} instead of {number_at(was, key):,}"
 
 
-async def _consumers(client: Client, wanted: Wanted) -> Sequence[str]:
+async def _consumers(client: Client, wanted: RestoreRequest) -> Sequence[str]:
     """Return the names of the consumers, once the cluster has settled, or after 20 s.
 
     Those of a replicated stream come a moment after it, and not all servers list them at once:

@@ -10,7 +10,12 @@ from natstui.errors import BackupError, Conflict
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.managing.backup_folder import Backup, is_account, read_backup, streams_of
-from natstui.jetstream.managing.restore import Restored, Wanted, refuse_present, restore_stream
+from natstui.jetstream.managing.restore import (
+    RestoredStream,
+    RestoreRequest,
+    refuse_present,
+    restore_stream,
+)
 from natstui.jetstream.managing.snapshot import Pace
 from natstui.units import bytes_text
 
@@ -47,10 +52,10 @@ async def present(client: Client, names: Sequence[str]) -> list[str]:
 
 async def restore_all(
     writer: Writer,
-    every: Sequence[Wanted],
+    every: Sequence[RestoreRequest],
     pace: Pace,
     progress: OnRestored,
-    done: list[Restored],
+    done: list[RestoredStream],
     *,
     confirmed: bool,
 ) -> None:
@@ -62,7 +67,7 @@ async def restore_all(
         await refuse_present(writer.client, one.name)
     for one in every:
 
-        def tell(sent_bytes: int, one: Wanted = one) -> None:
+        def tell(sent_bytes: int, one: RestoreRequest = one) -> None:
             progress(one.name, sent_bytes, one.backup.data_bytes)
 
         sure = replace(one, confirmed=one.name if confirmed else None)

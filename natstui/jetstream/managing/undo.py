@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from natstui.errors import Conflict, NotFound, Refused
 from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply_as, preview
-from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.jetstream.managing.keys import preview_put_back, put_back
 from natstui.model.records.actions import change_text
 from natstui.model.records.journal import (
@@ -48,7 +48,7 @@ def entry_to_undo(
     return entry
 
 
-async def undo(writer: Writer, asked: Undo) -> Changed:
+async def undo(writer: Writer, asked: Undo) -> ChangeResult:
     """Take back a change of the journal. A deleted stream or consumer comes back empty.
 
     Raises NotFound, Refused, EditConflict when it was changed again since, and NotConfirmed.

@@ -28,7 +28,7 @@ from natstui.errors import (
     ServerGone,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.wire_parser import Delivered, Piece
+from natstui.jetstream.connection.wire_parser import Piece, ReceivedMessage
 from natstui.jetstream.messages.browse import sequence_since
 from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.pull import answered_numbers
@@ -104,7 +104,7 @@ class Reader:
     _consumer_seq: int = 0
     _last_seq: int = 0
     _reconnects_count: int = 0
-    _arrived: deque[Delivered] = field(default_factory=deque)
+    _arrived: deque[ReceivedMessage] = field(default_factory=deque)
     """Not a queue of asyncio, which takes a third of the time of a small message."""
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _subscription: Subscription | None = None
@@ -161,7 +161,7 @@ class Reader:
                 self._arrived.popleft()
         return found
 
-    def _read(self, msg: Delivered) -> Read | None:
+    def _read(self, msg: ReceivedMessage) -> Read | None:
         """Return a message that follows the one before; None where some between are missing."""
         try:
             _, stream_seq, consumer_seq, at_ns, left = answered_numbers(msg.reply)
@@ -175,21 +175,21 @@ class Reader:
         subject = msg.subject.decode(errors="replace")
         return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, left)
 
-    async def _let_go_on(self, msg: Delivered) -> None:
+    async def _let_go_on(self, msg: ReceivedMessage) -> None:
         """Answer the server that waits until we are so far; anywhere else that is a message."""
         reply = msg.reply.decode(errors="replace")
         if is_flow_control(reply, self.stream, self._name):
             with suppress(ServerGone):  # the next connection has another consumer
                 await self.client.publish(reply)
 
-    def _is_read(self, heartbeat: Delivered) -> bool:
+    def _is_read(self, heartbeat: ReceivedMessage) -> bool:
         """Tell whether the server had sent everything, and we have read it."""
         said = dict(headers_of(heartbeat.header))
         if heartbeat.reply or "Nats-Consumer-Stalled" in said:
             return False
         return said.get("Nats-Last-Consumer") == str(self._consumer_seq)
 
-    async def _next(self) -> Delivered | None:
+    async def _next(self) -> ReceivedMessage | None:
         """Return the next message; None when it will not come.
 
         The server is never silent for long, and forgets the consumer with the connection.
@@ -211,7 +211,7 @@ class Reader:
         for subject, reply, start, header_bytes, size_bytes in run:
             at = start + header_bytes
             data = block[at : start + size_bytes]
-            self._arrived.append(Delivered(subject, reply, block[start:at], data))
+            self._arrived.append(ReceivedMessage(subject, reply, block[start:at], data))
         self._came.set()
 
     async def _begin(self, policy: str, from_seq: int | None) -> int:

@@ -27,7 +27,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedRequest:
     """A request that came."""
 
     number: int
@@ -36,7 +36,7 @@ class Asked:
     payload: bytes
 
 
-Answering = Callable[[Asked], Awaitable[Reply]]
+Answering = Callable[[ReceivedRequest], Awaitable[Reply]]
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Responder:
             return
         self._asked_count += 1
         number = self._asked_count
-        asked = Asked(number, msg.subject, pairs_of(msg.headers), msg.data)
+        asked = ReceivedRequest(number, msg.subject, pairs_of(msg.headers), msg.data)
         self._answering = asyncio.ensure_future(self.answering(asked))
         try:
             try:

@@ -27,7 +27,7 @@ _GZIP = 31
 """The word for zlib that means gzip."""
 
 
-class _Who(msgspec.Struct):
+class _ServerIdentity(msgspec.Struct):
     id: str
     name: str = ""
     cluster: str | None = None
@@ -42,7 +42,7 @@ class _Error(msgspec.Struct):
 
 
 class _Reply(msgspec.Struct):
-    server: _Who
+    server: _ServerIdentity
     data: msgspec.Raw = msgspec.Raw(b"null")
     error: _Error | None = None
 

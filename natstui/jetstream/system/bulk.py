@@ -17,7 +17,7 @@ from natstui.errors import NatstuiError, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import ServerAnswer, Servers
-from natstui.jetstream.system.source import LONG_S, NOT_SET, Options, System, Telling
+from natstui.jetstream.system.source import LONG_S, NOT_SET, CompleteSource, Options, System
 from natstui.model.live.permissions import may_publish
 
 
@@ -87,7 +87,7 @@ class BulkAnswers:
             raise RequestFailed(NOT_SET)
         return await self._imported(account, {"account": account, **options})
 
-    async def _id_of(self, name: str, telling: Telling) -> str:
+    async def _id_of(self, name: str, telling: CompleteSource) -> str:
         """Return how servers call an account; raises RequestFailed where none knows it."""
         if self._id is None:
             told = await telling.ask("JSZ", {"accounts": True, "limit": _MOST_ACCOUNTS})
@@ -104,7 +104,7 @@ class BulkAnswers:
             self._id = known[name]
         return self._id
 
-    async def _learn(self, telling: Telling) -> None:
+    async def _learn(self, telling: CompleteSource) -> None:
         """Learn names, and how much a server keeps for a slow connection; once.
 
         The system account's answers have names: there the rows come without what could not be

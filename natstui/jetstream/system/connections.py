@@ -18,7 +18,7 @@ from natstui.model.clients.connection import (
     AccountServer,
     ClientConnection,
     Connections,
-    Listening,
+    Subscription,
 )
 from natstui.units import parse_duration_ns
 
@@ -261,7 +261,7 @@ def _row(answer: ServerAnswer, page: _Page, row: _Row) -> ClientConnection:
         stopped_at_us=stopped_us,
         reason=row.reason or None,
         listening=tuple(
-            Listening(one.subject, one.qgroup or None, one.msgs)
+            Subscription(one.subject, one.qgroup or None, one.msgs)
             for one in row.subscriptions_list_detail or ()
         ),
     )

@@ -23,7 +23,7 @@ _LOOKED_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Stepping:
+class StepDown:
     """What is stepped down, to whom, and what the user typed to confirm it."""
 
     meta: Meta
@@ -40,7 +40,7 @@ async def read_meta(system: System) -> Meta:
     return metas[0]
 
 
-async def step_down_meta(writer: Writer, system: System, asked: Stepping) -> str:
+async def step_down_meta(writer: Writer, system: System, asked: StepDown) -> str:
     """Step down, and wait for who leads then; return what became of it, in a sentence.
 
     Raises Refused and the request errors; the server refuses a name it does not know.

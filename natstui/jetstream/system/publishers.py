@@ -11,8 +11,8 @@ from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.reply_tap import MOST_MSGS, Noted, ReplyTap
-from natstui.model.clients.requests import Heard
+from natstui.jetstream.system.reply_tap import MOST_MSGS, ReplyTap, TappedRequest
+from natstui.model.clients.requests import TappedRequests
 from natstui.model.live.permissions import covers
 
 _MOST_SUBJECTS = 200
@@ -68,7 +68,7 @@ def _widest(subjects: Sequence[str]) -> list[str]:
 async def publishers(
     client: Client, servers: Servers, stream: str, subjects: Sequence[str], for_s: float,
     most_msgs: int = MOST_MSGS, stop: asyncio.Event | None = None,
-) -> Heard:  # fmt: skip
+) -> TappedRequests:  # fmt: skip
     """Read what is published to the subjects of a stream, and return who waits for its answer.
 
     It ends with `stop` at the latest.
@@ -77,7 +77,7 @@ async def publishers(
     """
     tap = ReplyTap(
         subjects,
-        lambda message: Noted(message.subject),
+        lambda message: TappedRequest(message.subject),
         for_s=for_s,
         most_msgs=most_msgs,
         ends_on=f"{client.connection.js_event_prefix}.ADVISORY.STREAM.DELETED.{stream}",

@@ -12,10 +12,10 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import listeners
-from natstui.jetstream.system.reply_tap import Noted, ReplyTap
+from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
 from natstui.model.clients.holding import ConsumerToHold
 from natstui.model.clients.matching import Listener, listeners_of
-from natstui.model.clients.requests import Heard
+from natstui.model.clients.requests import TappedRequests
 
 _API = "$JS.API"
 _NEXT = "CONSUMER.MSG.NEXT"
@@ -64,7 +64,7 @@ async def push_clients(servers: Servers, subject: str, group: str | None) -> lis
 async def pull_clients(
     client: Client, servers: Servers, stream: str, consumer: str, for_s: float,
     stop: asyncio.Event | None = None,
-) -> Heard:  # fmt: skip
+) -> TappedRequests:  # fmt: skip
     """Read the pulls of a consumer that is there, until `stop` at most; return who sent them.
 
     Raises PermissionDenied, and what `Servers.ask` raises.
@@ -78,14 +78,14 @@ async def pull_clients(
     return await tap.run(servers)
 
 
-def _note_pull(message: Msg) -> Noted:
+def _note_pull(message: Msg) -> TappedRequest:
     """Return what a pull asks for: a number of messages, or JSON; empty asks for one."""
     data = message.data.strip()
     if data.isdigit():
-        return Noted(data[:20].decode())
+        return TappedRequest(data[:20].decode())
     try:
         pull = decoder_of(_Pull).decode(data or b"{}")
     except msgspec.DecodeError:
-        return Noted("not readable")
+        return TappedRequest("not readable")
     wait_s = pull.expires / 1e9 if pull.expires > 0 else None
-    return Noted(str(max(1, pull.batch)), pull.id or None, wait_s)
+    return TappedRequest(str(max(1, pull.batch)), pull.id or None, wait_s)

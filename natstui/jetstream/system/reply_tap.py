@@ -26,7 +26,7 @@ from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import CONNZ, listeners
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.matching import listeners_of
-from natstui.model.clients.requests import Asker, Heard
+from natstui.model.clients.requests import Asker, TappedRequests
 from natstui.units import bytes_text, duration_text
 
 MOST_MSGS = 100_000
@@ -43,7 +43,7 @@ _IMPORTED = "_R_."
 _INFO = "Nats-Request-Info"
 
 
-class Noted(NamedTuple):
+class TappedRequest(NamedTuple):
     """What is kept of one request."""
 
     about: str
@@ -64,7 +64,7 @@ class _Tally:
     delivered_msgs: int | None = None
     """What the server sent to its inboxes since they were found."""
 
-    def add(self, noted: Noted, size_bytes: int, at_us: int) -> None:
+    def add(self, noted: TappedRequest, size_bytes: int, at_us: int) -> None:
         """Count one request."""
         self.requests_count += 1
         self.request_bytes += size_bytes
@@ -109,7 +109,7 @@ class ReplyTap:
     def __init__(
         self,
         subjects: Sequence[str],
-        note: Callable[[Msg], Noted],
+        note: Callable[[Msg], TappedRequest],
         *,
         for_s: float,
         most_msgs: int = MOST_MSGS,
@@ -163,7 +163,7 @@ class ReplyTap:
             await self._end()
             raise
 
-    async def run(self, servers: Servers) -> Heard:
+    async def run(self, servers: Servers) -> TappedRequests:
         """Read until the time is over or enough came, and return who asked."""
         begun_s = time.monotonic()
         try:
@@ -299,11 +299,11 @@ class ReplyTap:
             return None
         return self._fresh.setdefault(inbox, _Tally())
 
-    def _heard(self, elapsed_s: float, servers: Servers) -> Heard:
+    def _heard(self, elapsed_s: float, servers: Servers) -> TappedRequests:
         askers = [tally.asker(connection, None) for connection, tally in self._clients.values()]
         askers += [tally.asker(None, account) for account, tally in self._accounts.items()]
         unmatched = [*self._fresh.values(), *self._tried.values()]
-        return Heard(
+        return TappedRequests(
             elapsed_s=elapsed_s,
             ended=self._why or "",
             read_msgs=self._read_msgs,

@@ -13,7 +13,7 @@ from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.system.asking import ServerAnswer
 from natstui.jetstream.system.asking import Servers as Asking
 from natstui.jetstream.system.connections import CONNZ, STATZ
-from natstui.jetstream.system.source import NOT_SET, Options, System, Telling
+from natstui.jetstream.system.source import NOT_SET, CompleteSource, Options, System
 from natstui.model.servers.server import (
     AccountSeen,
     JetStreamHere,
@@ -172,7 +172,7 @@ async def read_servers(asking: Asking, system: System) -> Servers:
     return await _of_account(asking, missing)
 
 
-async def _of_system(telling: Telling, missing: Sequence[Missing]) -> Servers:
+async def _of_system(telling: CompleteSource, missing: Sequence[Missing]) -> Servers:
     answers = await telling.ask("VARZ", {})
     silent = telling.silent(answers)
     problems = list(missing)
@@ -251,7 +251,7 @@ async def read_metas(system: System) -> tuple[Meta, ...]:
 
 
 async def _or_missing(
-    telling: Telling, what: str, options: Options, problems: list[Missing]
+    telling: CompleteSource, what: str, options: Options, problems: list[Missing]
 ) -> list[ServerAnswer]:
     """Return the answers; none where that one question is refused, which is noted."""
     try:

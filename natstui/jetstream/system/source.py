@@ -36,7 +36,7 @@ _SUBJECTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class CompleteSource:
     """A source that tells everything of all servers."""
 
     source: Source
@@ -97,7 +97,7 @@ class System:
             raise UsageError(NOT_SET)
         return client
 
-    async def telling(self) -> tuple[Telling | None, list[Missing]]:
+    async def telling(self) -> tuple[CompleteSource | None, list[Missing]]:
         """Return the best source that is there, and why a better one is not."""
         missing = []
         if self.connection.system is not None or self.own is not None or self._client is not None:
@@ -111,12 +111,12 @@ class System:
                 if self._servers is None:
                     self._servers = Servers(client)
                 asks = self._ask_system, partial(self._ask_system, packed=False)
-                return Telling("system", *asks, self._servers.silent), missing
+                return CompleteSource("system", *asks, self._servers.silent), missing
         if self.connection.monitoring:
             if self._ports is None:
                 self._ports = MonitoringPorts(self.connection)
             asks_ports = self._ask_ports, self._ask_ports
-            return Telling("monitoring", *asks_ports, self._silent_ports), missing
+            return CompleteSource("monitoring", *asks_ports, self._silent_ports), missing
         return None, missing
 
     async def _ask_system(

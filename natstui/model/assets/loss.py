@@ -28,7 +28,7 @@ NOTHING = Loss()
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredMessages:
     """What a stream holds now, as far as an edit may remove it. None is not known."""
 
     held_msgs: int
@@ -46,7 +46,7 @@ class Held:
     """Consumers without an inactive threshold of their own."""
 
 
-def messages_gone(count: int | None, held: Held, sure: str = "") -> str:
+def messages_gone(count: int | None, held: StoredMessages, sure: str = "") -> str:
     """Return the clause about messages, as `990 of 1,000 messages (about 120 KB) are …`."""
     all_of_them = counted(f"{held.held_msgs:,}", "message")
     if count is None:
@@ -62,7 +62,7 @@ def messages_gone(count: int | None, held: Held, sure: str = "") -> str:
 
 
 def stream_edit_loss(
-    before: Mapping[str, object], after: Mapping[str, object], held: Held
+    before: Mapping[str, object], after: Mapping[str, object], held: StoredMessages
 ) -> Loss:
     """Return what an edit of a stream removes."""
     old, new = normal_stream(before), normal_stream(after)
@@ -114,7 +114,7 @@ def _lowered(before: Mapping[str, object], after: Mapping[str, object], path: st
 
 
 def _messages(
-    old: Mapping[str, object], new: Mapping[str, object], held: Held
+    old: Mapping[str, object], new: Mapping[str, object], held: StoredMessages
 ) -> tuple[int | None, str]:
     """Return how many messages are removed, and how exact that is: exact, `about` or `at most`."""
     found = list(_reasons(old, new, held))
@@ -132,7 +132,7 @@ def _messages(
 
 
 def _reasons(
-    old: Mapping[str, object], new: Mapping[str, object], held: Held
+    old: Mapping[str, object], new: Mapping[str, object], held: StoredMessages
 ) -> Iterator[tuple[int | None, str, str]]:
     """Yield count, exactness and which messages, for each limit that removes some."""
     limited = ("discard", "max_msgs", "max_bytes")
@@ -179,7 +179,7 @@ def _copies_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Itera
 
 
 def _consumers_to_go(
-    old: Mapping[str, object], new: Mapping[str, object], held: Held
+    old: Mapping[str, object], new: Mapping[str, object], held: StoredMessages
 ) -> Iterator[str]:
     path = "consumer_limits.inactive_threshold"
     if _lowered(old, new, path) and held.unlimited_consumers_count:

@@ -9,7 +9,7 @@ SLOW = "Slow Consumer"
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class Subscription:
     """One subscription of a connection (`subscriptions_list_detail`)."""
 
     subject: str
@@ -62,7 +62,7 @@ class ClientConnection:
     """When it ended; None is connected."""
     reason: str | None = None
     """Why it ended."""
-    listening: tuple[Listening, ...] = ()
+    listening: tuple[Subscription, ...] = ()
     """Its subscriptions, where they were asked for."""
 
     @property

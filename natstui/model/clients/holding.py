@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.matching import Listener, listeners_of
-from natstui.model.clients.requests import Heard
+from natstui.model.clients.requests import TappedRequests
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class ClientsFound:
     """None of a stream."""
     listeners: tuple[Listener, ...] = ()
     """Of a push consumer: who gets what it delivers."""
-    heard: Heard | None = None
+    heard: TappedRequests | None = None
     """Of others: what a tap has read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PushDelivery:
     """A push consumer that delivers to a connection."""
 
     stream: str
@@ -49,7 +49,7 @@ class Held:
 
 def push_consumers_of(
     one: ClientConnection, consumers: Iterable[ConsumerConfiguration]
-) -> list[Held]:
+) -> list[PushDelivery]:
     """Return the push consumers whose messages a connection subscribes to.
 
     Who pulls is not told by subscriptions: a consumer of these is nowhere in the result.
@@ -60,5 +60,5 @@ def push_consumers_of(
             continue
         if by := listeners_of([one], it.deliver_subject, it.deliver_group):
             held = by[0].by
-            found.append(Held(it.stream, it.name, it.deliver_group, held.delivered_msgs))
+            found.append(PushDelivery(it.stream, it.name, it.deliver_group, held.delivered_msgs))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from natstui.model.assets.subjects import has_wildcard
-from natstui.model.clients.connection import ClientConnection, Listening
+from natstui.model.clients.connection import ClientConnection, Subscription
 from natstui.model.live.permissions import covers
 
 _LEAFNODE = "Leafnode"
@@ -19,7 +19,7 @@ class Listener:
     """A connection, and the subscription by which it gets what is sent to a subject."""
 
     connection: ClientConnection
-    by: Listening
+    by: Subscription
 
 
 def listeners_of(

@@ -33,7 +33,7 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TappedRequests:
     """What a tap of requests has read."""
 
     elapsed_s: float

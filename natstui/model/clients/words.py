@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from natstui.clean import clean_line
 from natstui.model.clients.connection import ClientConnection, Connections
-from natstui.model.clients.requests import Heard
+from natstui.model.clients.requests import TappedRequests
 from natstui.units import bytes_text, counted, duration_text
 
 _NAMED_COUNT = 12
@@ -47,14 +47,14 @@ def kick_question(one: ClientConnection) -> str:
     return f"this will kick {named} from {one.server_name}: {kick_loss(one)}"
 
 
-def idle_text(heard: Heard) -> str:
+def idle_text(heard: TappedRequests) -> str:
     """Return when a client that gets nothing shows that it is there."""
     waits = [one.longest_wait_s for one in heard.askers if one.longest_wait_s is not None]
     said = f"{IDLE}, here after {duration_text(max(waits))} at most" if waits else IDLE
     return f"{said}; {delivered_text(heard)}" if heard.askers else said
 
 
-def delivered_text(heard: Heard) -> str:
+def delivered_text(heard: TappedRequests) -> str:
     """Return what the number of delivered messages is of clients that pull."""
     counts = "delivered counts what the server sent them, that there is nothing too"
     if any(one.delivered_msgs is None for one in heard.askers):
@@ -62,12 +62,12 @@ def delivered_text(heard: Heard) -> str:
     return counts
 
 
-def anonymous_text(heard: Heard) -> str:
+def anonymous_text(heard: TappedRequests) -> str:
     """Return how many messages nobody can be found for."""
     return f"{counted(f'{heard.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
 
 
-def cost_text(heard: Heard, what: str) -> str:
+def cost_text(heard: TappedRequests, what: str) -> str:
     """Return how long a tap read, what it could not tell, and what it cost."""
     parts = []
     if heard.gone_msgs:

@@ -23,7 +23,7 @@ _USERINFO = re.compile(r"//[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedSegments:
     """Segments that were deleted to keep within a limit, the oldest first."""
 
     segments_count: int
@@ -59,7 +59,7 @@ class SessionInfo:
     """Names were replaced by pseudonyms."""
     retain_s: float | None = None
     max_bytes: int | None = None
-    dropped: Dropped | None = None
+    dropped: DroppedSegments | None = None
     records_count: dict[str, int] = field(default_factory=dict)
     """How many records of each kind were written; filled in at the end."""
     notes: tuple[str, ...] = ()

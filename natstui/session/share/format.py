@@ -18,7 +18,7 @@ from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.column_differences import ConsumersAsDifferences
 from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 from natstui.session.files.index import SegmentIndex
-from natstui.session.files.info import Dropped, SessionInfo
+from natstui.session.files.info import DroppedSegments, SessionInfo
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.share.tables import unit_of
 
@@ -192,7 +192,7 @@ def format_text() -> str:
     for name in sorted(parts):
         if parts[name] not in kinds:
             lines += _section(parts[name], f"## {name}")
-    for title, cls in (("session.json", SessionInfo), ("Dropped", Dropped)):
+    for title, cls in (("session.json", SessionInfo), ("Dropped", DroppedSegments)):
         lines += _section(cls, f"## {title}")
     lines += _section(SegmentIndex, "## a line of index.jsonl")
     return "\n".join(lines) + "\n"

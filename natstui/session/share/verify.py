@@ -133,7 +133,7 @@ def verify(folder: Path) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Salvaged:
+class ReadableSegment:
     """What can be read of one segment."""
 
     number: int
@@ -142,7 +142,7 @@ class Salvaged:
     unreadable_lines_count: int
 
 
-def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[Salvaged]:
+def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[ReadableSegment]:
     """Yield what can be read of a session, segment after segment, and report what cannot be read.
 
     Raises SessionError when it is no session at all.
@@ -173,7 +173,7 @@ def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[Salvaged]
         )
 
 
-def _read(file: SegmentFile, content: Content) -> Salvaged:
+def _read(file: SegmentFile, content: Content) -> ReadableSegment:
     """Read the records of a segment, and count the lines that are in none."""
     found = [(entry, readable(entry)) for entry in content.entries]
     records = tuple(record for _, record in found if record is not None)
@@ -181,10 +181,10 @@ def _read(file: SegmentFile, content: Content) -> Salvaged:
     bad_count += content.damaged_lines_count
     if not file.sealed:
         bad_count -= content.unfinished_lines_count
-    return Salvaged(file.number, content, records, bad_count)
+    return ReadableSegment(file.number, content, records, bad_count)
 
 
-def _unreadable(file: SegmentFile, part: Salvaged) -> Iterator[str]:
+def _unreadable(file: SegmentFile, part: ReadableSegment) -> Iterator[str]:
     """Yield what is wrong in a segment that could be opened."""
     name = file.path.name
     if part.content.keyframe is None and file.sealed:

@@ -21,7 +21,13 @@ from natstui.session.files.folder import (
     segments,
 )
 from natstui.session.files.index import SegmentIndex, read_index
-from natstui.session.files.info import Dropped, SessionInfo, new_info, read_info, write_info
+from natstui.session.files.info import (
+    DroppedSegments,
+    SessionInfo,
+    new_info,
+    read_info,
+    write_info,
+)
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.segment import OpenSegment
 from natstui.session.write.seal import seal
@@ -197,7 +203,9 @@ class Disk:
         before_count = self.info.dropped.segments_count if self.info.dropped else 0
         # Noted first: a note about a segment that still exists does no harm after a crash.
         self.update_info(
-            replace(self.info, dropped=Dropped(before_count + len(dropping), until_us, reason))
+            replace(
+                self.info, dropped=DroppedSegments(before_count + len(dropping), until_us, reason)
+            )
         )
         for _ in dropping:
             one = self._sealed[0]

@@ -30,7 +30,7 @@ from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.key_words import words_of
 from natstui.tui.app.keys_from_settings import checked_keys
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import Opened
+from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
     MODE_SCREENS,
@@ -278,7 +278,7 @@ class NatstuiApp(GuardedApp):
         open_replay: Callable[[str], Link] | None = None,
         *,
         guided: bool = False,
-        others: Sequence[Opened] = (),
+        others: Sequence[OpenSystem] = (),
         contexts: Contexts = NO_CONTEXTS,
     ) -> None:
         """`connect` starts another engine, `open_replay` one that replays the session in a folder.
@@ -293,7 +293,7 @@ class NatstuiApp(GuardedApp):
         )
         self.parts = Parts.of(
             self,
-            (Opened(contexts.own or started.target, started, link, connect), *others),
+            (OpenSystem(contexts.own or started.target, started, link, connect), *others),
             open_replay,
             self._updates.soon,
             lambda: system_in_view(self),

@@ -31,7 +31,7 @@ from natstui.model.records.recording import (
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp, take_back
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import Heard, LiveSystem, Opened, follow
+from natstui.tui.app.live_system import EngineCallbacks, LiveSystem, OpenSystem, follow
 from natstui.tui.frame.head.status_text import COLOUR
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import PendingRequest
@@ -95,7 +95,7 @@ class Engines:
     def __init__(
         self,
         app: GuardedApp,
-        opened: Sequence[Opened],
+        opened: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
         announcements: Announcements,
@@ -113,7 +113,7 @@ class Engines:
         self._replay: Follower | None = None
         self._loaded = asyncio.Event()
         """The replay has a moment to show, or there is none any more."""
-        self._heard = Heard(self._announce, self._show_newer, self._replay_ended)
+        self._heard = EngineCallbacks(self._announce, self._show_newer, self._replay_ended)
         self.systems: dict[str, LiveSystem] = {}
         """What the app was opened on, and what was added: by name, in the order of the screen."""
         for one in opened:
@@ -218,7 +218,7 @@ class Engines:
         for one in self.systems.values():
             one.start()
 
-    def add(self, opened: Opened) -> None:
+    def add(self, opened: OpenSystem) -> None:
         """Watch one more system."""
         self._left.pop(opened.name, None)
         self.systems[opened.name] = LiveSystem(self._app, opened, self._heard)

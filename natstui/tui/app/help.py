@@ -58,14 +58,14 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         found = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
         with VerticalScroll(id="help"):
             for title, keys in self._keys.items():
-                yield Explained(title, keys, _KEY_CELLS)
+                yield HelpSection(title, keys, _KEY_CELLS)
             if self._columns:
-                yield Explained("COLUMNS", self._columns)
+                yield HelpSection("COLUMNS", self._columns)
             if self._charts:
-                yield Explained("CHARTS", self._charts)
-            yield Explained("TOP LINES", [*self._figures, *STRIP_HELP])
-            yield Explained("COMMANDS", words)
-            yield Explained("FINDINGS", found)
+                yield HelpSection("CHARTS", self._charts)
+            yield HelpSection("TOP LINES", [*self._figures, *STRIP_HELP])
+            yield HelpSection("COMMANDS", words)
+            yield HelpSection("FINDINGS", found)
 
 
 _SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
@@ -107,7 +107,7 @@ _SENTENCE_CELLS = 72
 _BETWEEN = 3
 
 
-class Explained(Static):
+class HelpSection(Static):
     """A title over pairs, in as many columns as there is room for."""
 
     def __init__(self, title: str, pairs: Pairs, least_cells: int = _SENTENCE_CELLS) -> None:

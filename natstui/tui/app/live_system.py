@@ -25,7 +25,7 @@ _REST_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenSystem:
     """A system whose engine has started."""
 
     name: str
@@ -36,7 +36,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EngineCallbacks:
     """Who is told what an engine says."""
 
     said: Callable[[Record, Follower], None]
@@ -47,7 +47,7 @@ class Heard:
     """The engine has ended, and nobody asked it to."""
 
 
-async def follow(app: GuardedApp, follower: Follower, heard: Heard) -> None:
+async def follow(app: GuardedApp, follower: Follower, heard: EngineCallbacks) -> None:
     """Fold an engine's records until it ends."""
 
     def left_out(error: BadLine, count: int) -> None:
@@ -90,7 +90,7 @@ async def _taken(follower: Follower, record: Record) -> bool:
 class LiveSystem:
     """A server's engine, or that of the recording the app was opened on."""
 
-    def __init__(self, app: GuardedApp, opened: Opened, heard: Heard) -> None:
+    def __init__(self, app: GuardedApp, opened: OpenSystem, heard: EngineCallbacks) -> None:
         """`heard.lost` is not called: it starts another engine itself."""
         self.name = opened.name
         self.follower = Follower(opened.link, opened.started)

@@ -16,7 +16,7 @@ from natstui.tui.app.controls.systems import Contexts, Systems
 from natstui.tui.app.engines import Announcements, Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import Opened
+from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.frame.messages import StateChanged
 
 KEYS = [
@@ -48,7 +48,7 @@ class Parts:
     def of(
         cls,
         app: GuardedApp,
-        opened: Sequence[Opened],
+        opened: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
         in_view: Callable[[], str | None],

@@ -40,7 +40,7 @@ PULLS_FOR_S, PUBLISHES_FOR_S = 30.0, 10.0
 """How long is read: most clients ask again within this time."""
 
 
-class Asking(ScreenPart):
+class ClientSearch(ScreenPart):
     """Who is looked for and for how long, and what was found."""
 
     def __init__(self, screen: ClientsScreen, for_s: float) -> None:
@@ -107,7 +107,7 @@ class ClientsScreen(TableScreen):
     def __init__(self, stream: str, consumer: str | None) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self.asking = Asking(self, self.FOR_S)
+        self.asking = ClientSearch(self, self.FOR_S)
 
     def asset(self) -> Target | None:
         """Return what is held or published to."""

@@ -19,7 +19,7 @@ from natstui.model.clients.connection import (
     Traffic,
     traffic_between,
 )
-from natstui.model.clients.holding import Held, push_consumers_of
+from natstui.model.clients.holding import PushDelivery, push_consumers_of
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnection
@@ -50,7 +50,7 @@ _PUBLISHES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class ConnectionSample:
     """What a connection did at one moment, on the viewer's clock."""
 
     at_s: float
@@ -60,7 +60,7 @@ class Sampled:
 
 
 def connection_sections(
-    one: ClientConnection, traffic: Traffic | None, held: Sequence[Held]
+    one: ClientConnection, traffic: Traffic | None, held: Sequence[PushDelivery]
 ) -> list[Section]:
     """Return everything known of a connection."""
     return [_who(one), _does(one, traffic), _held(held), _publishes(), _subscriptions(one)]
@@ -117,7 +117,7 @@ def _rates(traffic: Traffic | None, *, sent: bool = False) -> str:
     return f"{rate_text(msgs)} msgs/s, {bytes_text(size)}/s"
 
 
-def _held(held: Sequence[Held]) -> Section:
+def _held(held: Sequence[PushDelivery]) -> Section:
     lines = [
         line("", f"{it.stream} › {it.consumer}, {count_text(it.delivered_msgs)} delivered")
         for it in held
@@ -142,7 +142,9 @@ def _subscription(subject: str, queue: str | None, delivered_msgs: int) -> Line:
     return line("", f"{subject}{group}, {count_text(delivered_msgs)} delivered")
 
 
-def connection_charts(samples: Sequence[Sampled], now_s: float, window_s: int) -> list[ChartData]:
+def connection_charts(
+    samples: Sequence[ConnectionSample], now_s: float, window_s: int
+) -> list[ChartData]:
     """Return the charts: messages and bytes a second, and what waits for the client."""
     at_s = [one.at_s - now_s for one in samples]
     rates = [one.traffic for one in samples]
@@ -181,8 +183,8 @@ class ConnectionDetail(ChartedScreen):
         self._seen: Connections | None = None
         self._traffic: Traffic | None = None
         self._problem = "asking …"
-        self._samples: deque[Sampled] = deque(maxlen=_SAMPLES_KEPT)
-        self._held: Sequence[Held] = ()
+        self._samples: deque[ConnectionSample] = deque(maxlen=_SAMPLES_KEPT)
+        self._held: Sequence[PushDelivery] = ()
         self._held_among: Mapping[tuple[str, str], ConsumerConfiguration] | None = None
         self._renewing = Renewing(
             self, lambda: ReadConnection(0, *one.key), _RENEWED_AFTER_S, self._keep
@@ -220,7 +222,7 @@ class ConnectionDetail(ChartedScreen):
             return
         if self._samples and now_s - self._samples[-1].at_s > _GAP_S:
             self._traffic = None
-        self._samples.append(Sampled(now_s, self._traffic, self._one.pending_bytes))
+        self._samples.append(ConnectionSample(now_s, self._traffic, self._one.pending_bytes))
 
     def _match(self) -> None:
         """Find the consumers it holds, when either it or the consumers are newer."""

@@ -34,7 +34,7 @@ from natstui.tui.frame.messages import (
 )
 from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
 from natstui.tui.frame.screen_part import part_of
-from natstui.tui.frame.systems import Known, SystemState, Where
+from natstui.tui.frame.systems import ActingSystemValue, SystemState, Where
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.key_footer import KeyFooter
@@ -123,9 +123,9 @@ class LiveScreen(TerminalSized, Screen[None]):
     FIGURES: ClassVar[Sequence[tuple[str, str]]] = ()
     """The figures in its second line, and what each means."""
 
-    state = Known(lambda one: one.state)
+    state = ActingSystemValue(lambda one: one.state)
     """All that is known of the system that its keys act on."""
-    late_us = Known(lambda one: one.late_us)
+    late_us = ActingSystemValue(lambda one: one.late_us)
     """How long before the moment shown the newest poll of that system came."""
     tabs = getters.query_one(TabBar)
     strip = getters.query_one(StatusStrip)

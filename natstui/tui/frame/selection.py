@@ -46,7 +46,7 @@ def watch_shown(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
         watch_rows(screen, *selected(own, ()), system=system)
 
 
-class Sought(NamedTuple):
+class CreatedRow(NamedTuple):
     """What was just made, and where the cursor was then."""
 
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class SelectionScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self.where.meant = lambda: meant_rows(self)
-        self.sought: Sought | None = None
+        self.sought: CreatedRow | None = None
 
     def body(self) -> Iterable[Widget]:
         """A caption line, the table, and the row under the cursor below or beside it."""

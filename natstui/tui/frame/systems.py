@@ -203,16 +203,16 @@ class _HasWhere(Protocol):
     where: Where
 
 
-class Known(Generic[T]):
+class ActingSystemValue(Generic[T]):
     """An attribute of a screen that is what is known where its keys act."""
 
     def __init__(self, get: Callable[[SystemState], T]) -> None:
         self._get = get
 
     @overload
-    def __get__(self, screen: None, of: object) -> Known[T]: ...
+    def __get__(self, screen: None, of: object) -> ActingSystemValue[T]: ...
     @overload
     def __get__(self, screen: _HasWhere, of: object) -> T: ...
-    def __get__(self, screen: _HasWhere | None, of: object) -> T | Known[T]:
+    def __get__(self, screen: _HasWhere | None, of: object) -> T | ActingSystemValue[T]:
         """Return it as it is now."""
         return self if screen is None else self._get(screen.where.acting)

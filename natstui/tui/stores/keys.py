@@ -34,7 +34,7 @@ from natstui.tui.stores.asking import RenewedPage
 from natstui.tui.stores.cells import KEY_COLUMNS, KeyView, bucket_of
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.key_actions import change_key
-from natstui.tui.stores.known import MOST_NAMES, SHOWN_ROWS, Known
+from natstui.tui.stores.known import MOST_NAMES, SHOWN_ROWS, KeyRows
 from natstui.tui.stores.put import PutScreen
 from natstui.units import counted
 
@@ -54,21 +54,21 @@ class Filling:
         self.problem = ""
         """Why names or values did not come, which are read again."""
 
-    def keep_up(self, known: Known, wanted: str) -> None:
+    def keep_up(self, known: KeyRows, wanted: str) -> None:
         """Read what is missing now."""
         if known.wants_names and self._names is None:
             self._names = run_task(self._screen, self._read_names, known, wanted)
         if self._values is None and (keys := known.unread(self.in_view)):
             self._values = run_task(self._screen, self._read_values, known, keys)
 
-    async def _read_names(self, known: Known, wanted: str) -> None:
+    async def _read_names(self, known: KeyRows, wanted: str) -> None:
         body = await self._read(ReadKeyNames(0, self._bucket, wanted, MOST_NAMES))
         self._names = None
         if body is not None:
             known.take_names(_names.decode(body))
         self._screen.refresh_state()
 
-    async def _read_values(self, known: Known, keys: tuple[str, ...]) -> None:
+    async def _read_values(self, known: KeyRows, keys: tuple[str, ...]) -> None:
         body = await self._read(ReadTheseKeys(0, self._bucket, keys))
         self._values = None
         if body is not None:
@@ -104,7 +104,7 @@ class KeysScreen(TableScreen):
     def __init__(self, stream: str) -> None:
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
-        self._wanted, self._known = ">", Known()
+        self._wanted, self._known = ">", KeyRows()
         self._filling = Filling(self, self.bucket)
 
         def command() -> ReadKeys:
@@ -197,7 +197,7 @@ class KeysScreen(TableScreen):
 
         def go(text: str | None) -> None:
             if text is not None:
-                self._wanted, self._known = text.strip() or ">", Known()
+                self._wanted, self._known = text.strip() or ">", KeyRows()
                 self._filling.forget()
                 self._asking.ask()
                 self.refresh_state()

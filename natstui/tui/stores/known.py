@@ -21,7 +21,7 @@ _FRESH_S = 5.0
 _MOST_AT_ONCE = 200
 
 
-class Known:
+class KeyRows:
     """The keys, in the order in which they came; a row is replaced where it is."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from natstui.model.clients.connection import ClientConnection, Listening
+from natstui.model.clients.connection import ClientConnection, Subscription
 from natstui.model.clients.watch import (
     ClientCount,
     ClientsRead,
@@ -317,7 +317,7 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
 
 def test_subjects_that_several_clients_subscribe_to_without_a_queue_group_are_counted() -> None:
     def listens(number: int, *to: tuple[str, str | None]) -> ClientConnection:
-        subscriptions = tuple(Listening(subject, queue, 0) for subject, queue in to)
+        subscriptions = tuple(Subscription(subject, queue, 0) for subject, queue in to)
         return _connection(number, None, listening=subscriptions)
 
     rows = [

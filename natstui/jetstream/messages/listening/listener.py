@@ -24,7 +24,7 @@ from natstui.jetstream.connection.wire_parser import Piece
 from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.listening.internal import Internal
 from natstui.jetstream.messages.listening.picture import Moments, Picture
-from natstui.jetstream.messages.listening.tally import Tally, Wanted, text_of
+from natstui.jetstream.messages.listening.tally import SubjectFilter, Tally, text_of
 from natstui.model.assets.subjects import is_subject
 from natstui.model.live.row_filter import compiled
 from natstui.model.records.link import LinkChanged
@@ -75,7 +75,7 @@ class _Kept:
 class Newest:
     """The newest messages of all, and the newest of those that are wanted."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: SubjectFilter) -> None:
         self._all, self._chosen = _Kept(), _Kept()
         self._wanted = wanted
         self._came_msgs = 0
@@ -87,7 +87,7 @@ class Newest:
         self._all.add(block)
         self._choose(block)
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: SubjectFilter) -> None:
         """Keep others from now on; of those that came, the newest are looked through."""
         self._wanted, self._chosen = wanted, _Kept()
         for block in self._all.blocks:
@@ -240,9 +240,9 @@ class Listener:
             raise RequestFailed(f"message {number:,} is no longer kept: newer ones have come")
         return found
 
-    def _wanted_of(self, look: SubjectsLook) -> Wanted:
+    def _wanted_of(self, look: SubjectsLook) -> SubjectFilter:
         matches = compiled(look.pattern) if look.pattern else None
-        return Wanted(self._internal, matches, with_internal=look.internal)
+        return SubjectFilter(self._internal, matches, with_internal=look.internal)
 
     def _take(self, data: bytes, run: list[Piece]) -> None:
         self._tally.add(run)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from natstui.jetstream.messages.listening.tally import ROOT, SubjectTree, Tally, Wanted
+from natstui.jetstream.messages.listening.tally import ROOT, SubjectFilter, SubjectTree, Tally
 from natstui.model.records.listening import RATE_OVER_S, RowKind, SubjectRow, SubjectsLook
 
 Int64s = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class Moments:
         self._levels: list[Int64s] = []
         self._levels_of_count = -1
         self._fits = np.zeros(1, np.bool_)
-        self._wanted: Wanted | None = None
+        self._wanted: SubjectFilter | None = None
 
     def look(self, at_s: float) -> None:
         """Remember the present moment."""
@@ -79,7 +79,7 @@ class Moments:
         """Return whether there are two moments to compare."""
         return len(self._kept) > 1
 
-    def fitting(self, wanted: Wanted) -> npt.NDArray[np.bool_]:
+    def fitting(self, wanted: SubjectFilter) -> npt.NDArray[np.bool_]:
         """Return for each place whether a subject that ends there is wanted."""
         paths = self._tally.tree.paths
         if wanted is not self._wanted:
@@ -121,7 +121,9 @@ def _copied(figures: object) -> Int64s:
 class Picture:
     """What is wanted of a tally at one moment."""
 
-    def __init__(self, tally: Tally, moments: Moments, look: SubjectsLook, wanted: Wanted) -> None:
+    def __init__(
+        self, tally: Tally, moments: Moments, look: SubjectsLook, wanted: SubjectFilter
+    ) -> None:
         self._tree: SubjectTree = tally.tree
         self._look, self._knows_rates = look, moments.know_rates
         self._toggled = frozenset(look.toggled)

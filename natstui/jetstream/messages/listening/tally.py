@@ -99,7 +99,7 @@ def text_of(subject: bytes) -> str:
     return subject.decode("utf-8", "backslashreplace")
 
 
-class Wanted:
+class SubjectFilter:
     """Which subjects somebody wants to see, remembered for each that was looked at."""
 
     def __init__(

@@ -18,7 +18,7 @@ from natstui.tui.app.controls.polling import Polling
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import Opened
+from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.app.screens import close_covering
 from natstui.tui.frame.head.several import trouble_of
 from natstui.tui.frame.live import LiveScreen
@@ -138,7 +138,7 @@ class Systems(Part):
         except NatstuiError as error:
             self._app.notify(safe_copy(str(error)), severity="error", timeout=10)
             return
-        self._engines.add(Opened(name, started, link, connect))
+        self._engines.add(OpenSystem(name, started, link, connect))
         self._polling.tell(name)
         self._app.refresh_bindings()
 

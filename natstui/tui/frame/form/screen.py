@@ -40,7 +40,7 @@ from natstui.tui.frame.form.text import (
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
-from natstui.tui.frame.selection import SelectionScreen, Sought
+from natstui.tui.frame.selection import CreatedRow, SelectionScreen
 from natstui.tui.kit.fields import FieldRow, FormSection
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -477,7 +477,7 @@ class FormScreen(LiveScreen):
         if not it.editing and isinstance(below, SelectionScreen):
             name = self.entries.name
             names = (name,) if it.kind == "stream" else (it.stream, name)
-            below.sought = Sought(names, below.where.acting.name, below.table.cursor_key)
+            below.sought = CreatedRow(names, below.where.acting.name, below.table.cursor_key)
 
     def _build_on(self, current: Mapping[str, object]) -> None:
         """Show what the server has now, below what was typed here."""

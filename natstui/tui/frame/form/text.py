@@ -47,7 +47,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class FormDraft:
     """What the texts of a form mean now."""
 
     config: Config
@@ -99,14 +99,14 @@ def drafted(
     in_use: NamesInUse,
     estimate: str = "",
     notes: Sequence[str] = (),
-) -> Drafted:
+) -> FormDraft:
     """Return the meaning of the texts that were changed, by path; `notes` are shown too."""
     config, problems = _config(subject, texts)
     found = list(problems)
     wrong = {problem.path for problem in problems}
     checks = _checks(subject, config, in_use.api_level)
     found += [problem for problem in checks if problem.path not in wrong]
-    return Drafted(
+    return FormDraft(
         config,
         tuple(found),
         _warnings(subject, config, in_use),
@@ -206,7 +206,7 @@ class FormKeys(NamedTuple):
 
 
 def caption_text(
-    subject: Subject, draft: Drafted, keys: FormKeys, said: str, look: str = "", *, narrow: bool
+    subject: Subject, draft: FormDraft, keys: FormKeys, said: str, look: str = "", *, narrow: bool
 ) -> Content:
     """Return the line above a form: what it makes, and what is said or whether it can be sent."""
     verb = "Edit" if subject.editing else "New"
@@ -225,7 +225,7 @@ def caption_text(
     return safe("  ·  ".join(parts), look)
 
 
-def preview(subject: Subject, draft: Drafted, loses: Sequence[str] = ()) -> Content:
+def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Content:
     """Return the preview of a form; `loses` is what goes for good with it."""
     parts: list[Content] = []
     for problem in draft.problems:

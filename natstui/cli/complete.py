@@ -27,7 +27,7 @@ def recordings(context: click.Context) -> list[str]:
     # Of `analyze`, `sessions` are the recordings themselves.
     named, config = context.params.get("sessions"), context.params.get("config")
     folder = library(named if isinstance(named, str) else None, config)
-    return ["last", *(one.name for one in session_folders(folder))]
+    return ["last", *(session_folder.name for session_folder in session_folders(folder))]
 
 
 @offering

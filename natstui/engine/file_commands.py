@@ -162,12 +162,16 @@ async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, ob
     folder = user_path(command.folder).absolute()
     backups = await asyncio.to_thread(read_backups, folder)
     rows = []
-    for one in backups:
-        checked = "checksums read" if one.has_checksum else "without checksum"
-        known = one.consumers is not None
-        consumers = counted(len(one.consumers or ()), "consumer") if known else "consumers unknown"
-        rows.append(BackupRow(one.stream, f"{state_text(one.state)}, {consumers}, {checked}"))
-    there = await present(client, [one.stream for one in backups])
+    for backup in backups:
+        checked = "checksums read" if backup.has_checksum else "without checksum"
+        known = backup.consumers is not None
+        consumers = (
+            counted(len(backup.consumers or ()), "consumer") if known else "consumers unknown"
+        )
+        rows.append(
+            BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checked}")
+        )
+    there = await present(client, [backup.stream for backup in backups])
     name = name_to_type(backups, backups[0].stream)
     return str(folder), BackupSeen(str(folder), name, tuple(rows), tuple(there))
 
@@ -179,7 +183,7 @@ async def restore(
     backups = await asyncio.to_thread(read_backups, user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
         raise UsageError("only the backup of one stream can have another name")
-    every = [RestoreRequest(one, command.to_stream or one.stream) for one in backups]
+    every = [RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups]
     is_sure = command.confirmed == name_to_type(backups, every[0].name)
     done = list[RestoredStream]()
     try:

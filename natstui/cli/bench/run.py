@@ -314,7 +314,7 @@ def _write_csv(run: library.SavedRun, path: Path) -> None:
     table = csv.writer(text)
     table.writerow(("run", "repetition", *_COLUMNS))
     for number, result in enumerate(run.results, 1):
-        table.writerows((run.name, number, *_cells(one)) for one in result.workers)
+        table.writerows((run.name, number, *_cells(worker)) for worker in result.workers)
     try:
         with complete_file(path, replaces=False) as file:
             file.write(text.getvalue().encode())

@@ -37,7 +37,7 @@ def asker_lines(
         Column("LAST SEEN"),
         *([Column("PINNED", numeric=False)] if pins else ()),
     )
-    rows = [_cells(one, published, pins) for one in heard.askers]
+    rows = [_cells(asker, published, pins) for asker in heard.askers]
     return table(columns, rows, stdout_width())
 
 

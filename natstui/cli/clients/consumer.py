@@ -97,7 +97,7 @@ def _lines(consumer: ConsumerToHold, found: Found) -> list[str]:
         return ["; ".join([waiting, *pinned, _ONLY_ASKING])]
     lines = ["; ".join([waiting, idle_text(found)])]
     lines += asker_lines(found, "PULLS", "BATCH", pins=consumer.pins)
-    seen = {pin for one in found.askers for pin in one.pins}
+    seen = {pin for asker in found.askers for pin in asker.pins}
     lines += [
         f"{text}: it sent no pull while this read"
         for pin, text in zip(consumer.pins, pinned, strict=True)
@@ -138,6 +138,6 @@ def _json(names: tuple[str, str], consumer: ConsumerToHold, found: Found) -> str
     elif found is None:
         whole |= {"clients": None, "note": _ONLY_ASKING}
     else:
-        whole["clients"] = [asker_json(one, "pulls_count", "batches") for one in found.askers]
+        whole["clients"] = [asker_json(asker, "pulls_count", "batches") for asker in found.askers]
         whole |= {name: getattr(found, name) for name in COST} | {"note": IDLE}
     return json.dumps(whole).replace("\x7f", "\\u007f")

@@ -59,9 +59,9 @@ async def _kick(connection: Connection, server: str, number: int, words: dict[st
 async def _found(client: Client, server: str, number: int) -> ClientConnection:
     """Return the connection that is meant; raises UsageError for an unknown server."""
     answers = await Servers(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
-    named = [one for one in answers if server in (one.name, one.server_id)]
+    named = [answer for answer in answers if server in (answer.name, answer.server_id)]
     if len(named) != 1:
-        known = ", ".join(sorted(one.name for one in answers))
+        known = ", ".join(sorted(answer.name for answer in answers))
         why = "is the name of several servers: give the id" if named else f"is none of {known}"
         raise UsageError(f"{server} {why}")
     one = await read_connection_there(Servers(client), named[0].server_id, number)

@@ -122,7 +122,7 @@ def connections_json(seen: Connections, rates: Rates | None) -> str:
     """Return one JSON object, of printable ASCII only; times are UTC microseconds."""
     whole = {
         "schema": 1,
-        "servers": [asdict(one) for one in seen.servers],
+        "servers": [asdict(server) for server in seen.servers],
         "silent": list(seen.silent),
         "connections": [connection_json(one, rates) for one in ordered(seen.rows)],
     }

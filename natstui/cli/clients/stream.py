@@ -78,6 +78,8 @@ async def _look(
 
 def _json(stream: str, subjects: list[str], heard: TappedRequests) -> str:
     whole: dict[str, object] = {"schema": 1, "stream": stream, "subjects": subjects}
-    whole["publishers"] = [asker_json(one, "published_msgs", "subjects") for one in heard.askers]
+    whole["publishers"] = [
+        asker_json(asker, "published_msgs", "subjects") for asker in heard.askers
+    ]
     whole |= {name: getattr(heard, name) for name in COST}
     return json.dumps(whole).replace("\x7f", "\\u007f")

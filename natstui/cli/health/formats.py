@@ -66,9 +66,9 @@ def _left_open(report: Report) -> Iterator[str]:
 
 
 def _paragraphs(report: Report) -> Iterator[str]:
-    for one in report.findings:
+    for finding in report.findings:
         yield ""
-        yield from paragraph(one, report.at_us)
+        yield from paragraph(finding, report.at_us)
 
 
 def paragraph(one: Finding, now_us: int) -> Iterator[str]:
@@ -101,7 +101,7 @@ def json_of(report: Report) -> str:
             "watched_s": None if report.watched_s is None else round(report.watched_s, 3),
             "not_read": list(report.unread),
             "not_judged": [_not_judged_json(one) for one in report.not_judged],
-            "findings": [finding_json(one) for one in report.findings],
+            "findings": [finding_json(finding) for finding in report.findings],
         },
         ensure_ascii=True,
     )

@@ -78,7 +78,7 @@ class Report:
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""
-        return sum(one.kind.severity == severity for one in self.findings)
+        return sum(finding.kind.severity == severity for finding in self.findings)
 
 
 def report_on(
@@ -99,9 +99,14 @@ def report_on(
     every = {id(one): one for one in (*findings.open(), *findings.silenced(), *(over or ()))}
     streams, consumers = state.streams, state.consumers
     for row in range(len(streams)):
-        every |= {id(one): one for one in stream_findings(state, row)}
+        every |= {
+            id(stream_finding): stream_finding for stream_finding in stream_findings(state, row)
+        }
     for row in range(len(consumers)):
-        every |= {id(one): one for one in consumer_findings(state, row)}
+        every |= {
+            id(consumer_finding): consumer_finding
+            for consumer_finding in consumer_findings(state, row)
+        }
     taken = sorted(filter(chosen.takes, every.values()), key=worst_first)
     found = tuple(one for one in taken if with_silenced or findings.silence_of(one) is None)
     problem = problem or (None if taken else _missing(state, chosen))
@@ -145,9 +150,9 @@ def _not_judged(state: State, chosen: Chosen, watched_s: float | None) -> Iterat
     if watched_s is None:
         return
     for entity, conditions in state.findings.watched.items():
-        for one in conditions:
-            if not one.raised and chosen.takes(one.finding):
-                yield NotJudged(one.finding.kind, entity)
+        for condition in conditions:
+            if not condition.raised and chosen.takes(condition.finding):
+                yield NotJudged(condition.finding.kind, entity)
     for kind in KINDS.values():
         if kind.needs_s > watched_s and is_at_least(kind.severity, chosen.least):
             yield NotJudged(kind)

@@ -39,7 +39,7 @@ def config_options(
         @functools.wraps(command)
         def with_texts(**words: Any) -> Any:
             texts = {f.path: value for f in fields_of(kind) if (value := words.pop(_word(f), ()))}
-            names = [*(one.flag for one in _spellings(kind, adding)), *_beside(kind)]
+            names = [*(spelling.flag for spelling in _spellings(kind, adding)), *_beside(kind)]
             given = {name: words.pop(_spelled(name), None) for name in names}
             spelled = {name: _values(value) for name, value in given.items() if value}
             defaults = words.pop("defaults", False)
@@ -55,7 +55,7 @@ def config_options(
         options = [
             _option(f, kind, adding) for f in fields_of(kind) if f.path not in _NAMED_OTHERWISE
         ]
-        options += [_spelling_option(one) for one in _spellings(kind, adding)]
+        options += [_spelling_option(spelling) for spelling in _spellings(kind, adding)]
         options += [_beside_option(flag) for flag in _beside(kind)]
         for option in reversed(options):
             decorated = option(decorated)
@@ -145,7 +145,7 @@ def _option(
     field: Field, kind: AssetKind, adding: bool
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [f"--{own_flag(field)}"]
-    elsewhere = {one.flag for one in _spellings(kind, adding)}
+    elsewhere = {spelling.flag for spelling in _spellings(kind, adding)}
     if field.flag and f"--{field.flag}" not in names and field.flag not in elsewhere:
         names.append(f"--{field.flag}")
     option = option_in(field.section)

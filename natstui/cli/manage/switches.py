@@ -29,10 +29,10 @@ class WithSwitches(Command):
 
 def _said_out(command: click.Command, words: Sequence[str]) -> Iterator[str]:
     options = {
-        name: one
-        for one in command.params
-        if isinstance(one, click.Option)
-        for name in (*one.opts, *one.secondary_opts)
+        name: param
+        for param in command.params
+        if isinstance(param, click.Option)
+        for name in (*param.opts, *param.secondary_opts)
     }
     place = 0
     while place < len(words):

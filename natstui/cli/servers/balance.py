@@ -143,12 +143,12 @@ def _json(plans: Sequence[Plan], done: Sequence[str], after: Sequence[Plan] | No
         "schema": 1,
         "moves": [
             {
-                "stream": it.group.stream,
-                "consumer": it.group.consumer,
-                "from": it.group.leader,
-                "to": it.to,
+                "stream": move.group.stream,
+                "consumer": move.group.consumer,
+                "from": move.group.leader,
+                "to": move.to,
             }
-            for it in _moves(plans)
+            for move in _moves(plans)
         ],
         "before": [plan.before_count for plan in plans],
         "planned": [plan.after_count for plan in plans],

@@ -56,15 +56,17 @@ _JETSTREAM = (
 def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
     """Return what was seen as lines: a sentence, the servers, the meta groups, the accounts."""
     columns = (*_FIRST, *(_TOTALS if rates is None else _RATES), *_JETSTREAM)
-    rows = [_cells(seen, one, rates) for one in seen.rows]
+    rows = [_cells(seen, row, rates) for row in seen.rows]
     lines = [clean_line(summary(seen)), *table(columns, rows, width_cells)]
     for meta in seen.metas:
         text = meta_text(meta, answers=seen.leader_answers(meta))
         lines += ["", clean_line(f"META GROUP of {meta.cluster}: {text}")]
-        lines += [clean_line(f"  {one.name}: {peer_text(one)}") for one in meta.peers]
+        lines += [clean_line(f"  {peer.name}: {peer_text(peer)}") for peer in meta.peers]
     if seen.accounts:
         lines += ["", "ACCOUNTS"]
-        lines += [clean_line(f"  {one.name}: {account_text(one)}") for one in seen.accounts]
+        lines += [
+            clean_line(f"  {account.name}: {account_text(account)}") for account in seen.accounts
+        ]
     if seen.missing:
         lines += ["", "NOT TOLD"]
         for it in seen.missing:
@@ -125,14 +127,14 @@ def _jetstream_cells(seen: Servers, one: ServerSeen) -> list[str]:
 def servers_json(seen: Servers, rates: Rates | None) -> str:
     """Return one JSON object, of printable ASCII only; times are UTC microseconds."""
     rows = []
-    for one in seen.rows:
-        fields = asdict(one) | {"uptime_s": one.uptime_s}
-        if one.jetstream is not None:
+    for row in seen.rows:
+        fields = asdict(row) | {"uptime_s": row.uptime_s}
+        if row.jetstream is not None:
             for store in ("memory", "file"):
-                held: Storage = getattr(one.jetstream, store)
+                held: Storage = getattr(row.jetstream, store)
                 fields["jetstream"][store]["free_bytes"] = held.free_bytes
         if rates is not None:
-            known = rates.get(one.server_id)
+            known = rates.get(row.server_id)
             names = ServerRates.__dataclass_fields__
             fields |= asdict(known) if known is not None else dict.fromkeys(names)
         rows.append(fields)

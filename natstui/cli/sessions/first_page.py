@@ -59,7 +59,11 @@ class FirstPage:
 def _findings(folder: Path) -> list[FindingTold]:
     """Return the findings of a session, the worst first; what cannot be read Spark reports."""
     try:
-        found = [one for one in told_findings(folder) if one.code in _KIND_OF_CODE]
+        found = [
+            told_finding
+            for told_finding in told_findings(folder)
+            if told_finding.code in _KIND_OF_CODE
+        ]
     except SessionError:
         return []
     return sorted(

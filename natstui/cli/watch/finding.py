@@ -68,7 +68,7 @@ def _matching(rows: Iterable[Found], wanted: Sequence[Wanted], *, invert: bool) 
 
 
 def _all_hold(conditions: Sequence[Condition]) -> Wanted:
-    return lambda row: all(one.holds(values(row)) for one in conditions)
+    return lambda row: all(condition.holds(values(row)) for condition in conditions)
 
 
 def _before(text: str | None, at_us: Callable[[Any], int | None]) -> list[Wanted]:

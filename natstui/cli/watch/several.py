@@ -58,7 +58,7 @@ async def watch_several(
                 one.result()
             if stopping in done:
                 return INTERRUPTED if once else 0
-        ended = [one.result() for one in follows]
+        ended = [follow.result() for follow in follows]
     finally:
         everything = {stopping, *follows}
         for one in everything:

@@ -149,7 +149,10 @@ class AckTap:
                 left_s = until_s - time.monotonic()
                 if left_s <= 0:
                     self._stop(f"it read for {duration_text(self._asked.for_s)}")
-                elif any(one.delivered >= _SENT_MOST_MSGS for one in self._subscriptions):
+                elif any(
+                    subscription.delivered >= _SENT_MOST_MSGS
+                    for subscription in self._subscriptions
+                ):
                     self._stop("more answers came than could be read")
                 elif self._lost_count():
                     self._stop("the connection was lost: what was answered then is missing")

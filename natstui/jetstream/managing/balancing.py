@@ -70,13 +70,13 @@ async def read_groups(client: Client) -> list[Group]:
         for row in read("STREAM.LIST", page, _Streams).streams or ():
             with reading("STREAM.LIST"):
                 groups.append(_group(row, row.config.name, None))
-    for stream in [one.stream for one in groups]:
+    for stream in [group.stream for group in groups]:
         verb = f"CONSUMER.LIST.{stream}"
         async for page in client.pages(verb):
             for row in read(verb, page, _Consumers).consumers or ():
                 with reading(verb):
                     groups.append(_group(row, stream, row.name))
-    return [one for one in groups if len(one.members) > 1]
+    return [group for group in groups if len(group.members) > 1]
 
 
 def _group(row: _Row, stream: str, consumer: str | None) -> Group:
@@ -84,9 +84,11 @@ def _group(row: _Row, stream: str, consumer: str | None) -> Group:
     replicas = cluster.replicas or []
     leader = cluster.leader or None
     ready = [
-        one.name for one in replicas if one.current and not one.offline and one.active < _HEARD_NS
+        replica.name
+        for replica in replicas
+        if replica.current and not replica.offline and replica.active < _HEARD_NS
     ]
-    members = [one.name for one in replicas if one.name != leader]
+    members = [replica.name for replica in replicas if replica.name != leader]
     return Group(
         stream,
         consumer,

@@ -78,7 +78,7 @@ def members_of(asset: Asset) -> list[str]:
     cluster = asset.info.get("cluster") or {}
     leader = cluster.get("leader")
     peers = [str(one["name"]) for one in cluster.get("replicas") or ()]
-    return [*([str(leader)] if leader else []), *(one for one in peers if one != leader)]
+    return [*([str(leader)] if leader else []), *(peer for peer in peers if peer != leader)]
 
 
 def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:

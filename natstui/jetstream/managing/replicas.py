@@ -56,7 +56,11 @@ def _changes(asset: Asset) -> bool:
 def _behind(asset: Asset) -> list[str]:
     """Return the servers whose copy is not whole yet."""
     replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
-    return [str(one["name"]) for one in replicas if not one.get("current") or one.get("pending")]
+    return [
+        str(replica["name"])
+        for replica in replicas
+        if not replica.get("current") or replica.get("pending")
+    ]
 
 
 def _unsettled(asset: Asset | None) -> str:

@@ -99,7 +99,7 @@ def snapshot_of(
             *(Offline(name, "", why) for name, why in sorted(streams.offline.items())),
             *(Offline(*name, why) for name, why in sorted(consumers.offline.items())),
         ),
-        unlisted=tuple(Unlisted(*each) for each in sorted(consumers.unlisted.items())),
+        unlisted=tuple(Unlisted(*item) for item in sorted(consumers.unlisted.items())),
     )
 
 

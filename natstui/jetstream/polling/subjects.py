@@ -109,8 +109,10 @@ class OpenSubjects:
     def wanted(self, poll: Snapshot, configured: Configured | None) -> Iterator[Question]:
         """Yield what must be counted after a poll, in no order."""
         if configured is not None:
-            self._streams.update({one.name: one for one in configured.streams})
-            self._consumers.update({(one.stream, one.name): one for one in configured.consumers})
+            self._streams.update({stream.name: stream for stream in configured.streams})
+            self._consumers.update(
+                {(consumer.stream, consumer.name): consumer for consumer in configured.consumers}
+            )
         names = poll.streams.name
         if poll.streams_complete and len(self._streams) > len(names):
             kept = {*names, *poll.unreachable_streams}

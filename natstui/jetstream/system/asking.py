@@ -163,7 +163,7 @@ class Servers:
 
     def silent(self, answers: list[ServerAnswer]) -> tuple[str, ...]:
         """Return the names of servers that answered before and not now."""
-        told = {one.server_id for one in answers} | self._refusing
+        told = {answer.server_id for answer in answers} | self._refusing
         return tuple(name for server_id, name in self._known.items() if server_id not in told)
 
 

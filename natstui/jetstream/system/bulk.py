@@ -77,8 +77,8 @@ class BulkAnswers:
             # At once: who asks for the first time waits for servers that nobody knows of.
             answers, _ = await asyncio.gather(asks("JSZ", options), self._learn(telling))
             self.silent = telling.silent(answers)
-            named = [self._named(one) for one in answers]
-            if any(one.server_id not in self._names for one in answers):
+            named = [self._named(answer) for answer in answers]
+            if any(answer.server_id not in self._names for answer in answers):
                 self._names.clear()
             return named
         if missing:
@@ -93,8 +93,10 @@ class BulkAnswers:
             told = await telling.ask("JSZ", {"accounts": True, "limit": _MOST_ACCOUNTS})
             known: dict[str, str] = {}
             for one in told:
-                for each in read("JSZ", one.data, _Accounts).account_details or ():
-                    known[each.name] = known[each.id] = each.id or each.name
+                for account_detail in read("JSZ", one.data, _Accounts).account_details or ():
+                    known[account_detail.name] = known[account_detail.id] = (
+                        account_detail.id or account_detail.name
+                    )
             if name not in known:
                 names = ", ".join(sorted(known.keys() - known.values()) or sorted(known))
                 there = f"there is {names}" if names else "there is none at all"
@@ -118,7 +120,7 @@ class BulkAnswers:
             if telling.source == "monitoring":
                 raise
             return
-        told = [read("VARZ", one.data, _Varz) for one in answers]
+        told = [read("VARZ", answer.data, _Varz) for answer in answers]
         self._names = {one.server_id: one.server_name or one.server_id for one in told}
         limits = [one.max_pending for one in told if one.max_pending is not None]
         if telling.source == "monitoring":

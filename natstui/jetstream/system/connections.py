@@ -101,7 +101,7 @@ async def read_connections(
         raise RequestFailed(_NOT_TOLD)
     slow = await _slow_consumers(servers)
     told = tuple(
-        replace(one, slow_consumers_count=slow.get(one.server_id)) for one in seen.servers
+        replace(server, slow_consumers_count=slow.get(server.server_id)) for server in seen.servers
     )
     return replace(seen, servers=told)
 
@@ -136,7 +136,7 @@ async def read_connection(
     for state in (_OPEN, _CLOSED):
         seen = await _pages(servers, {**body, "state": state}, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
         # Every server has a connection of that number.
-        rows = tuple(one for one in seen.rows if one.server_id == server_id)
+        rows = tuple(row for row in seen.rows if row.server_id == server_id)
         if rows:
             return replace(seen, rows=(_busiest_subscriptions(rows[0]),))
     return replace(seen, rows=())
@@ -213,7 +213,9 @@ async def _slow_consumers(servers: Servers) -> dict[str, int]:
         answers = await servers.ask(STATZ, {"include_unused": True})
     except RequestFailed:
         return {}
-    told = {one.server_id: read(STATZ, one.data, _Accounts).account_statz for one in answers}
+    told = {
+        answer.server_id: read(STATZ, answer.data, _Accounts).account_statz for answer in answers
+    }
     return {one: sum(row.slow_consumers for row in rows or ()) for one, rows in told.items()}
 
 

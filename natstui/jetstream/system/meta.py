@@ -35,7 +35,7 @@ async def read_meta(system: System) -> Meta:
     """Return the meta group; raises RequestFailed when there is none, or are several."""
     metas = await read_metas(system)
     if len(metas) != 1:
-        told = ", ".join(one.cluster for one in metas) or "none: JetStream is not clustered"
+        told = ", ".join(meta.cluster for meta in metas) or "none: JetStream is not clustered"
         raise RequestFailed(f"there is not one meta group here: {told}")
     return metas[0]
 
@@ -93,7 +93,7 @@ async def meta_without(client: Client, system: System, server: str) -> Meta:
         raise Refused(f"{cluster_text(meta)} cannot give up a member: {who}")
     if meta.peer(server) is None:
         members = ", ".join(
-            sorted({*filter(None, [meta.leader]), *(it.name for it in meta.peers)})
+            sorted({*filter(None, [meta.leader]), *(peer.name for peer in meta.peers)})
         )
         raise Refused(f"{server} is no member of {cluster_text(meta)}: its members are {members}")
     return meta

@@ -52,7 +52,7 @@ class MonitoringPorts:
             told = "; ".join(f"{url}: {why}" for url, why in self.silent.items())
             raise RequestFailed(f"no monitoring port answers: {told}")
         # Two addresses may lead to the same server.
-        return list({one.server_id: one for one in answers}.values())
+        return list({answer.server_id: answer for answer in answers}.values())
 
     async def _get(self, url: str, limit_s: float) -> ServerAnswer | str:
         """Return an answer, or why there is none."""

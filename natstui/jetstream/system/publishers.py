@@ -43,7 +43,7 @@ async def read_subjects(client: Client, stream: str) -> list[str]:
     subjects = _widest(config.subjects or ())
     if not subjects:
         origins = [config.mirror] if config.mirror else config.sources or []
-        names = ", ".join(one.name for one in origins)
+        names = ", ".join(origin.name for origin in origins)
         raise RequestFailed(
             f"nobody publishes to stream {stream}: it has no subjects of its own, its messages "
             f"come from {names or 'nowhere'}"

@@ -50,8 +50,8 @@ async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerT
         deliver_subject=info.config.deliver_subject or None,
         deliver_group=info.config.deliver_group or None,
         waiting_count=info.num_waiting,
-        pins=tuple(one.pinned_client_id for one in info.priority_groups or ()
-                   if one.pinned_client_id),
+        pins=tuple(priority_group.pinned_client_id for priority_group in info.priority_groups or ()
+                   if priority_group.pinned_client_id),
     )  # fmt: skip
 
 

@@ -182,8 +182,8 @@ async def _of_system(telling: CompleteSource, missing: Sequence[Missing]) -> Ser
     of_server = {one.server_id: read("JSZ", one.data, _Jsz) for one in jsz}
     counts = [read("STATZ", one.data, _Accounts).account_statz or [] for one in statz]
     rows = []
-    for one in answers:
-        varz = read("VARZ", one.data, _Varz)
+    for answer in answers:
+        varz = read("VARZ", answer.data, _Varz)
         with reading("VARZ"):
             rows.append(_server(varz, of_server.get(varz.server_id)))
     with reading("JSZ"):
@@ -222,10 +222,10 @@ async def read_heartbeat(asking: Asking, system: System, before: Servers) -> Ser
         return await read_servers(asking, system)
     answers = await asking.ask(CONNZ, {"limit": 1})
     rows = []
-    for one in answers:
-        page = read(CONNZ, one.data, _Count)
+    for answer in answers:
+        page = read(CONNZ, answer.data, _Count)
         with reading(CONNZ):
-            row = _by_account(one, page, None)
+            row = _by_account(answer, page, None)
         was = known.get(row.server_id)
         if was is not None:
             row = replace(was, at_us=row.at_us, connections_count=row.connections_count)
@@ -247,7 +247,7 @@ async def read_metas(system: System) -> tuple[Meta, ...]:
         raise RequestFailed(missing[0].reason if missing else NOT_SET)
     answers = await telling.ask("JSZ", {})
     with reading("JSZ"):
-        return _metas(read("JSZ", one.data, _Jsz) for one in answers)
+        return _metas(read("JSZ", answer.data, _Jsz) for answer in answers)
 
 
 async def _or_missing(
@@ -316,7 +316,9 @@ def _metas(told: Iterable[_Jsz]) -> tuple[Meta, ...]:
             continue
         kept = best.get(meta.name)
         # The leader's own list is the only one in which it does not stand itself.
-        of_leader = meta.leader and all(it.name != meta.leader for it in meta.replicas or ())
+        of_leader = meta.leader and all(
+            replica.name != meta.leader for replica in meta.replicas or ()
+        )
         if kept is None or (of_leader and meta.replicas):
             best[meta.name] = meta
     return tuple(_meta(one) for one in best.values())
@@ -324,7 +326,7 @@ def _metas(told: Iterable[_Jsz]) -> tuple[Meta, ...]:
 
 def _meta(it: _MetaCluster) -> Meta:
     # Without a leader nobody knows of the others: each tells what was once, and of itself.
-    of_leader = it.leader and all(one.name != it.leader for one in it.replicas or ())
+    of_leader = it.leader and all(replica.name != it.leader for replica in it.replicas or ())
     peers = it.replicas or [] if of_leader else []
     snapshot = it.snapshot or _Snapshot()
     return Meta(
@@ -368,19 +370,19 @@ def _account(
     stats = stats or ()
     return AccountSeen(
         name=name,
-        connections_count=sum(one.conns for one in stats) if stats else None,
-        subscriptions_count=sum(one.num_subscriptions for one in stats) if stats else None,
-        slow_consumers_count=sum(one.slow_consumers for one in stats) if stats else None,
-        memory_bytes=max((one.memory for one in uses), default=None),
-        max_memory_bytes=_limit(one.reserved_memory for one in uses),
-        file_bytes=max((one.storage for one in uses), default=None),
-        max_file_bytes=_limit(one.reserved_storage for one in uses),
+        connections_count=sum(stat.conns for stat in stats) if stats else None,
+        subscriptions_count=sum(stat.num_subscriptions for stat in stats) if stats else None,
+        slow_consumers_count=sum(stat.slow_consumers for stat in stats) if stats else None,
+        memory_bytes=max((use.memory for use in uses), default=None),
+        max_memory_bytes=_limit(use.reserved_memory for use in uses),
+        file_bytes=max((use.storage for use in uses), default=None),
+        max_file_bytes=_limit(use.reserved_storage for use in uses),
     )
 
 
 def _limit(values: Iterable[int]) -> int | None:
     """Return the largest limit; None is unlimited."""
-    return max((it for it in values if it < _UNLIMITED), default=None)
+    return max((value for value in values if value < _UNLIMITED), default=None)
 
 
 async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
@@ -400,10 +402,12 @@ async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
         statz = []
     told = {one.server_id: read(STATZ, one.data, _Accounts).account_statz for one in statz}
     rows = []
-    for one in answers:
-        page = read(CONNZ, one.data, _Count)
+    for answer in answers:
+        page = read(CONNZ, answer.data, _Count)
         with reading(CONNZ):
-            rows.append(_by_account(one, page, next(iter(told.get(one.server_id) or ()), None)))
+            rows.append(
+                _by_account(answer, page, next(iter(told.get(answer.server_id) or ()), None))
+            )
     return Servers("account", _ordered(rows), silent=silent, missing=tuple(problems))
 
 

@@ -151,7 +151,7 @@ async def watch_clients(client: Client, sink: Sink) -> None:
         try:
             rows = (await read_connections(client, Asking(client), closed=False)).rows
             closed, missing = await _closed(client)
-            subscriptions_count = sum(one.subscriptions_count for one in rows)
+            subscriptions_count = sum(row.subscriptions_count for row in rows)
             shared = None
             if subscriptions_count <= _MOST_SUBSCRIPTIONS and len(rows) <= _MOST_CONNECTIONS:
                 subscribed = await read_subscriptions(Asking(client))

@@ -59,14 +59,14 @@ def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
     """Return thresholds in the metadata as fields of a form."""
     return tuple(
         Field(
-            f"{_METADATA}.{one.key}",
-            one.label,
+            f"{_METADATA}.{key.key}",
+            key.label,
             "threshold",
             "Monitoring",
-            one.help,
+            key.help,
             absent="not watched",
         )
-        for one in keys
+        for key in keys
     )
 
 

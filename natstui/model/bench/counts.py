@@ -59,7 +59,7 @@ _COUNT_NAMES = tuple(part.name for part in fields(Counts))
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
     """Return the sum of many."""
-    together = [tuple(getattr(one, name) for name in _COUNT_NAMES) for one in counts]
+    together = [tuple(getattr(count, name) for name in _COUNT_NAMES) for count in counts]
     return Counts(*map(sum, zip(*together, strict=True))) if together else Counts()
 
 

@@ -137,13 +137,13 @@ class Traffic:
 
 def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, int], Traffic]:
     """Return the rates of the connections that both looks saw, by their keys."""
-    was_at_us = {one.server_id: one.at_us for one in before.servers}
+    was_at_us = {server.server_id: server.at_us for server in before.servers}
     elapsed_s = {
-        one.server_id: (one.at_us - was_at_us[one.server_id]) / 1e6
-        for one in after.servers
-        if one.at_us > was_at_us.get(one.server_id, one.at_us)
+        server.server_id: (server.at_us - was_at_us[server.server_id]) / 1e6
+        for server in after.servers
+        if server.at_us > was_at_us.get(server.server_id, server.at_us)
     }
-    old = {one.key: one for one in before.rows}
+    old = {row.key: row for row in before.rows}
     # A server that was restarted begins to count its connections again, under another id.
     return {
         new.key: _traffic(old[new.key], new, elapsed_s[new.server_id])

@@ -55,10 +55,14 @@ def push_consumers_of(
     Who pulls is not told by subscriptions: a consumer of these is nowhere in the result.
     """
     found = []
-    for it in consumers:
-        if it.deliver_subject is None:
+    for consumer in consumers:
+        if consumer.deliver_subject is None:
             continue
-        if by := listeners_of([one], it.deliver_subject, it.deliver_group):
+        if by := listeners_of([one], consumer.deliver_subject, consumer.deliver_group):
             held = by[0].by
-            found.append(PushDelivery(it.stream, it.name, it.deliver_group, held.delivered_msgs))
+            found.append(
+                PushDelivery(
+                    consumer.stream, consumer.name, consumer.deliver_group, held.delivered_msgs
+                )
+            )
     return found

@@ -31,9 +31,9 @@ def listeners_of(
     to more than that looks on. A server behind a leafnode counts when no client is found.
     """
     found = [
-        Listener(one, by)
-        for one in connections
-        for by in one.listening
+        Listener(connection, by)
+        for connection in connections
+        for by in connection.listening
         if by.queue == queue and covers(by.subject, subject)
     ]
     if queue is None:

@@ -45,8 +45,8 @@ def shared_subjects(rows: Iterable[ClientConnection]) -> dict[str, int]:
     """Return how many connections subscribe to a subject without a queue group, from two on."""
     subjects = Counter(
         subject
-        for one in rows
-        for subject in {each.subject for each in one.listening if each.queue is None}
+        for row in rows
+        for subject in {each.subject for each in row.listening if each.queue is None}
     )
     several = [each for each in subjects.most_common(_SHARED_COUNT) if each[1] > 1]
     return dict(several)
@@ -60,7 +60,7 @@ def clients_read(
     shared: dict[str, int] | None = None,
 ) -> ClientsRead:
     """Return the facts about open and closed connections."""
-    clients = [one for one in rows if one.kind == "Client"]
+    clients = [row for row in rows if row.kind == "Client"]
     subscribed = sorted(clients, key=lambda one: -one.subscriptions_count)[:_KEPT_COUNT]
     recent = [
         one

@@ -16,10 +16,10 @@ def summary(seen: Connections, *, closed: bool) -> str:
     """Return one sentence on who answered, and what was cut off."""
     what = counted(len(seen.rows), "closed connection" if closed else "connection")
     # Nobody knows how many servers there are: by their names one sees which is missing.
-    names = sorted(one.name for one in seen.servers)
+    names = sorted(server.name for server in seen.servers)
     more = f" +{len(names) - _NAMED_COUNT}" if len(names) > _NAMED_COUNT else ""
     text = f"{what} on {counted(len(names), 'server')}: {', '.join(names[:_NAMED_COUNT])}{more}"
-    slow = [(one.name, one.slow_consumers_count) for one in seen.servers]
+    slow = [(server.name, server.slow_consumers_count) for server in seen.servers]
     cut = [f"{name} {count}" for name, count in slow if count]
     if cut:
         text += f"; slow consumer events since the start: {', '.join(cut)}"
@@ -49,7 +49,7 @@ def kick_question(one: ClientConnection) -> str:
 
 def idle_text(heard: TappedRequests) -> str:
     """Return when a client that gets nothing shows that it is there."""
-    waits = [one.longest_wait_s for one in heard.askers if one.longest_wait_s is not None]
+    waits = [asker.longest_wait_s for asker in heard.askers if asker.longest_wait_s is not None]
     said = f"{IDLE}, here after {duration_text(max(waits))} at most" if waits else IDLE
     return f"{said}; {delivered_text(heard)}" if heard.askers else said
 
@@ -57,7 +57,7 @@ def idle_text(heard: TappedRequests) -> str:
 def delivered_text(heard: TappedRequests) -> str:
     """Return what the number of delivered messages is of clients that pull."""
     counts = "delivered counts what the server sent them, that there is nothing too"
-    if any(one.delivered_msgs is None for one in heard.askers):
+    if any(asker.delivered_msgs is None for asker in heard.askers):
         return f"{counts}, and is not known of who is gone or takes a new inbox for each pull"
     return counts
 

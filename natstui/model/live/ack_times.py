@@ -107,4 +107,4 @@ def _minute_of(at_us: int) -> int:
 
 def _within(minutes: tuple[AckMinute, ...], newest_us: int) -> tuple[AckMinute, ...]:
     oldest_us = newest_us - WINDOW_MINUTES * _MINUTE_US
-    return tuple(one for one in minutes if one.began_at_us > oldest_us)
+    return tuple(minute for minute in minutes if minute.began_at_us > oldest_us)

@@ -69,7 +69,7 @@ class ConsumersAsDifferences:
     pinned_at_us: tuple[int | None, ...] = ()
 
 
-_SAME = tuple(each.name for each in fields(ConsumerColumns) if each.name not in DIFFERENCES)
+_SAME = tuple(field.name for field in fields(ConsumerColumns) if field.name not in DIFFERENCES)
 """Columns that are written unchanged."""
 
 
@@ -93,7 +93,7 @@ class SnapshotAsDifferences:
 
 
 _OTHER_FIELDS = tuple(
-    each.name for each in fields(SnapshotAsDifferences) if each.name != "consumers"
+    field.name for field in fields(SnapshotAsDifferences) if field.name != "consumers"
 )
 
 

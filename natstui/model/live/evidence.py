@@ -74,7 +74,11 @@ class Evidence:
 
 def evidence_of(record: EvidenceSoFar) -> Evidence:
     """Return the evidence that a keyframe repeats."""
-    return Evidence(MappingProxyType({(one.stream, one.consumer): one for one in record.troubles}))
+    return Evidence(
+        MappingProxyType(
+            {(trouble.stream, trouble.consumer): trouble for trouble in record.troubles}
+        )
+    )
 
 
 def evidence_so_far(evidence: Evidence, at_us: int) -> EvidenceSoFar | None:
@@ -143,7 +147,11 @@ def _act(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name:
     action = _body(one).get("action")
     if action not in ("create", "delete"):
         return
-    gone = [each for each in troubles if each == name or (not name[1] and each[0] == name[0])]
+    gone = [
+        trouble
+        for trouble in troubles
+        if trouble == name or (not name[1] and trouble[0] == name[0])
+    ]
     for each in gone:
         del troubles[each]
     if name[1]:

@@ -86,7 +86,7 @@ def ack_rate(history: History, key: Key, config: ConsumerConfiguration | None) -
         return AckRate()
     limit_count = config.max_deliver_count if config else None
     filtered = config is None or bool(config.filter_subjects)
-    redelivered = any(_at(*it, "redelivered_msgs").value for it in rows)
+    redelivered = any(_at(*row, "redelivered_msgs").value for row in rows)
     if limit_count is not None and redelivered:
         rows = _longer(history, key, rows)
     elapsed_us, *counts = (_growth(rows, name) for name in _ACK_COLUMNS)

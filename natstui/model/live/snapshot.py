@@ -230,4 +230,4 @@ def later_columns(table: type) -> tuple[str, ...]:
     Counters and names were always there, and no value stands for an unknown one.
     """
     always = ("tuple[int,", "tuple[str,")
-    return tuple(each.name for each in fields(table) if not str(each.type).startswith(always))
+    return tuple(field.name for field in fields(table) if not str(field.type).startswith(always))

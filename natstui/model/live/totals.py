@@ -58,7 +58,7 @@ def delivered_per_s(state: State) -> Total:
 def pending_msgs(state: State) -> Total:
     """Return how many messages wait to be delivered, over all consumers."""
     samples = state.consumer_history.recent
-    points = [Point(one.mono_us, sum(one.columns["pending_msgs"])) for one in samples]
+    points = [Point(sample.mono_us, sum(sample.columns["pending_msgs"])) for sample in samples]
     known = bool(state.costs)
     return Total(
         float(sum(state.consumers.columns.pending_msgs)) if known else None, tuple(points)
@@ -74,7 +74,7 @@ def storage_use(state: State) -> StorageUse | None:
     if account is not None and account.max_storage_bytes:
         return StorageUse(account.storage_bytes, account.max_storage_bytes)
     newest = state.servers.newest if state.replay is None else None
-    files = [one.jetstream.file for one in newest.rows if one.jetstream] if newest else []
+    files = [row.jetstream.file for row in newest.rows if row.jetstream] if newest else []
     if files and all(file.max_bytes > 0 for file in files):
         return StorageUse(
             sum(file.used_bytes for file in files), sum(file.max_bytes for file in files)
@@ -126,7 +126,7 @@ def _flow(history: History, name: str, counts: Callable[[Key], bool]) -> Total:
 
     rates = compress(rate_column(history, name), mask(samples[-1].roster))
     known = [rate for rate in rates if rate is not None]
-    sums = [sum(compress(one.columns[name], mask(one.roster))) for one in samples]
+    sums = [sum(compress(sample.columns[name], mask(sample.roster))) for sample in samples]
     points: list[Point] = []
     for at, (older, newer) in enumerate(pairwise(samples)):
         if older.roster is newer.roster:

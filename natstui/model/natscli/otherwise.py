@@ -105,7 +105,7 @@ def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
             items = [one for one in re.split(separator, text.strip()) if one]
             if [text.strip()] == items or not items or text.lstrip()[:1] in ("{", "["):
                 continue
-            again = " ".join(f"--{flag} {shlex.quote(one)}" for one in items)
+            again = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
             raise ValueError(
                 f"--{flag} {text!r} is one value in the NATS CLI: give it again for more: {again}"
                 "; what has such a letter in it goes into --file FILE"

@@ -89,7 +89,7 @@ class Trouble:
     def last_at_us(self) -> int:
         """When the newest of all this was announced."""
         counts = (self.naks, self.terms, self.give_ups, self.removed, self.abandoned_batches)
-        times = (one.last_at_us for one in counts)
+        times = (count.last_at_us for count in counts)
         others = (self.rolled_back_at_us, self.acks.last_at_us)
         lists = (self.elected_at_us, self.created_at_us, self.deleted_at_us)
         return max((*times, *others, *(at_us for each in lists for at_us in each[-1:])))

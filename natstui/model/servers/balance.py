@@ -65,8 +65,8 @@ def planned(groups: Sequence[Group]) -> Plan:
     Each goes from the server that leads most to a ready replica that leads at least two less:
     of servers that have everything, none then leads more than one above another.
     """
-    counts = Counter({name: 0 for one in groups for name in one.members})
-    counts.update(one.leader for one in groups if one.leader is not None)
+    counts = Counter({name: 0 for group in groups for name in group.members})
+    counts.update(group.leader for group in groups if group.leader is not None)
     before, leads = dict(counts), dict[int, str]()
     for at, one in enumerate(groups):
         if one.leader is not None:
@@ -105,4 +105,4 @@ def uneven_text(counts: dict[str, int]) -> str:
 
 def named(groups: Iterable[Group], kind: str) -> list[Group]:
     """Return those that are streams, or consumers."""
-    return [one for one in groups if (one.consumer is None) is (kind == "stream")]
+    return [group for group in groups if (group.consumer is None) is (kind == "stream")]

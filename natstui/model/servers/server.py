@@ -167,12 +167,12 @@ class Servers:
 
         Of monitoring ports only some may be known: then it is not told.
         """
-        names = {one.name for one in self.rows}
+        names = {row.name for row in self.rows}
         return self.source == "monitoring" or meta.leader in names
 
     def meta_of(self, one: ServerSeen) -> Meta | None:
         """Return the meta group that a server belongs to."""
-        return next((it for it in self.metas if it.cluster == one.cluster), None)
+        return next((meta for meta in self.metas if meta.cluster == one.cluster), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def rates_between(before: Servers, after: Servers) -> dict[str, ServerRates]:
     """Return server id → its rates; a server that began anew has another id, and none yet."""
     if before.source != after.source:
         return {}
-    old = {one.server_id: one for one in before.rows}
+    old = {row.server_id: row for row in before.rows}
     found = {}
     for new in after.rows:
         was = old.get(new.server_id)

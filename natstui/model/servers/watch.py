@@ -71,7 +71,7 @@ class ServerWatch:
         if self.newest is not None and self.newest.source != servers.source:
             # Another source counts otherwise, and may know other servers.
             return ServerWatch().after(read)
-        answered = {one.name: one for one in servers.rows}
+        answered = {row.name: row for row in servers.rows}
         known = {
             name: _after(self.known.get(name), seen, at_us) for name, seen in answered.items()
         }

@@ -20,7 +20,7 @@ SOURCES: dict[Source, str] = {
 def summary(seen: Servers) -> str:
     """Return one sentence on who told, and which servers did not."""
     text = f"{counted(len(seen.rows), 'server')}, told by {SOURCES[seen.source]}"
-    versions = sorted({one.version for one in seen.rows if one.version})
+    versions = sorted({row.version for row in seen.rows if row.version})
     if len(versions) > 1:
         text += f"; versions differ: {', '.join(versions)}"
     if seen.silent:
@@ -136,5 +136,5 @@ def removal_question(meta: Meta, name: str) -> str:
 
 def removable(meta: Meta, answering: Collection[str]) -> list[str]:
     """Return the members of the meta group that are gone: nobody heard of them, none answers."""
-    gone = (one for one in meta.peers if is_away(one) or not one.current)
+    gone = (peer for peer in meta.peers if is_away(peer) or not peer.current)
     return sorted(one.name for one in gone if one.name not in answering)

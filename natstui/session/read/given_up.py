@@ -31,6 +31,6 @@ def recorded_give_ups(
             seq = decoder_of(_Said).decode(record.body_json).stream_seq
             found.append((record.at_us, seq))
         else:
-            found += [(record.at_us, one.stream_seq) for one in record.messages]
-            left_out += record.said_count - sum(one.said_count for one in record.messages)
+            found += [(record.at_us, message.stream_seq) for message in record.messages]
+            left_out += record.said_count - sum(message.said_count for message in record.messages)
     return found, left_out

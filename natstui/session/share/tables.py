@@ -283,11 +283,11 @@ def _samples(
 
 
 def _findings(record: FindingsChanged) -> Iterator[Row]:
-    for one in record.findings:
-        values = list(astuple(one))
+    for finding in record.findings:
+        values = list(astuple(finding))
         values[-3:-1] = [
-            " ".join(map(str, one.sequences)),
-            json.dumps(one.numbers or {}),
+            " ".join(map(str, finding.sequences)),
+            json.dumps(finding.numbers or {}),
         ]
         yield FINDING, (record.at_us, *values)
 

@@ -168,7 +168,7 @@ class Completing(OfferingSuggester):
     def offers(self, value: str, most_count: int) -> list[str]:
         """Return the words that the last one of a line may become, at most so many."""
         *before, last = value.split(" ")
-        fitting = (one for one in self._names(before) if one.startswith(last))
+        fitting = (name for name in self._names(before) if name.startswith(last))
         return list(islice(fitting, most_count))
 
     def _names(self, before: list[str]) -> Iterable[str]:
@@ -184,8 +184,8 @@ class Completing(OfferingSuggester):
         if place == "STREAM":
             return streams
         if place == "BUCKET":
-            return (one.removeprefix(kind) for one in streams for kind in (KV, OBJECTS)
-                    if one.startswith(kind))  # fmt: skip
+            return (stream.removeprefix(kind) for stream in streams for kind in (KV, OBJECTS)
+                    if stream.startswith(kind))  # fmt: skip
         if place == "SUBJECT":
             known = self._state().stream_configurations.values()
             return sorted({subject for one in known for subject in one.subjects})
@@ -379,7 +379,7 @@ class NatstuiApp(GuardedApp):
 
     async def action_quit(self) -> None:
         """Leave, but ask first when that would throw typed text away, or end what runs."""
-        states = [one.follower.state for one in self.parts.engines.systems.values()]
+        states = [system.follower.state for system in self.parts.engines.systems.values()]
         if unsent := all_unsent(self, self.MODES):
             title, leave = f"{unsent[0]} is not sent", "leave; what was typed is lost"
         elif works := at_work(states, recording=self.parts.recording.asked_for):

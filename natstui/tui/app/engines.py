@@ -166,14 +166,14 @@ class Engines:
     @property
     def links(self) -> list[Link]:
         """The link of every engine: of what is shown, then of each system."""
-        systems = [one.follower.link for one in self.systems.values()]
+        systems = [system.follower.link for system in self.systems.values()]
         return list(dict.fromkeys((self.shown.link, *systems)))
 
     def several(self) -> list[SystemState]:
         """Return what is known of each system; nothing where there is one, or a replay."""
         if len(self.systems) < 2 or self._replay is not None:
             return []
-        followers = [one.follower for one in self.systems.values()]
+        followers = [system.follower for system in self.systems.values()]
         colours = series_colors(dark=self._app.current_theme.dark)
         return [
             SystemState(name, system_look(at, one.state, colours), one.state, one.late_us)
@@ -210,13 +210,13 @@ class Engines:
         if self.replaying:
             self.send(command)
             return
-        for one in self.systems.values():
-            one.follower.link.send(command)
+        for system in self.systems.values():
+            system.follower.link.send(command)
 
     def start(self) -> None:
         """Begin to read what the app was opened on."""
-        for one in self.systems.values():
-            one.start()
+        for system in self.systems.values():
+            system.start()
 
     def add(self, opened: OpenSystem) -> None:
         """Watch one more system."""
@@ -246,7 +246,7 @@ class Engines:
             self.show_soon()
 
     def _announce(self, record: Record, follower: Follower) -> None:
-        named = (one.name for one in self.systems.values() if one.follower is follower)
+        named = (system.name for system in self.systems.values() if system.follower is follower)
         name = next(named, "") if len(self.systems) > 1 else ""
         replayed = follower.state.replay is not None
         self._announcements.show(record, of_replay=replayed, system=name)

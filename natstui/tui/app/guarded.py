@@ -210,6 +210,6 @@ class GuardedApp(App[int]):
 
 def take_back(app: App[int], message: str) -> None:
     """Remove a toast that is no longer so."""
-    for one in list(app._notifications):
-        if one.message == clean_text(message):
-            app._unnotify(one)
+    for notification in list(app._notifications):
+        if notification.message == clean_text(message):
+            app._unnotify(notification)

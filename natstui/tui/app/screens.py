@@ -120,7 +120,7 @@ def all_unsent(app: App[int], modes: Iterable[str]) -> list[str]:
         # A mode that nobody went to has no screens yet.
         with contextlib.suppress(KeyError):
             screens = app.get_screen_stack(mode)
-            found += [one.unsent() for one in screens if isinstance(one, LiveScreen)]
+            found += [screen.unsent() for screen in screens if isinstance(screen, LiveScreen)]
     return [held for held in found if held]
 
 

@@ -47,7 +47,7 @@ class AskerView(Listed[Asker]):
     @cached_property
     def delivered_msgs(self) -> int | None:
         """What all of them got; None where it is not known of one."""
-        known = [one.delivered_msgs for one in self.things if one.delivered_msgs is not None]
+        known = [thing.delivered_msgs for thing in self.things if thing.delivered_msgs is not None]
         return sum(known) if len(known) == len(self.things) else None
 
     def share(self, row: int) -> float | None:
@@ -143,7 +143,7 @@ def _pinned(view: AskerView, row: int) -> Cell:
 
 
 def _by(get: Callable[[Asker], object]) -> Callable[[AskerView], Sequence[object]]:
-    return lambda view: [get(one) for one in view.things]
+    return lambda view: [get(thing) for thing in view.things]
 
 
 _text: Callable[..., ColumnSpec[AskerView]] = partial(ColumnSpec, align="left", descends=False)

@@ -141,7 +141,7 @@ def _server(view: ConnectionView, row: int) -> Cell:
 
 
 def _by(get: Callable[[ClientConnection], object]) -> Callable[[ConnectionView], Sequence[object]]:
-    return lambda view: [get(one) for one in view.things]
+    return lambda view: [get(thing) for thing in view.things]
 
 
 def _by_rate(get: Callable[[Traffic], float]) -> Callable[[ConnectionView], Sequence[object]]:

@@ -209,7 +209,7 @@ class PullersScreen(ClientsScreen):
         if found.heard is None or found.consumer is None:
             return []
         notes = [f"{counted(found.consumer.waiting_count, 'pull')} waiting in the server"]
-        seen = {pin for one in found.heard.askers for pin in one.pins}
+        seen = {pin for asker in found.heard.askers for pin in asker.pins}
         notes += [
             f"pinned: {clean_line(pin)}, which sent no pull meanwhile"
             for pin in found.consumer.pins

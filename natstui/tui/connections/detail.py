@@ -146,17 +146,17 @@ def connection_charts(
     samples: Sequence[ConnectionSample], now_s: float, window_s: int
 ) -> list[ChartData]:
     """Return the charts: messages and bytes a second, and what waits for the client."""
-    at_s = [one.at_s - now_s for one in samples]
-    rates = [one.traffic for one in samples]
+    at_s = [sample.at_s - now_s for sample in samples]
+    rates = [sample.traffic for sample in samples]
     msgs = (
-        Series("sends", [None if it is None else it.in_msgs_per_s for it in rates]),
-        Series("gets", [None if it is None else it.out_msgs_per_s for it in rates]),
+        Series("sends", [None if rate is None else rate.in_msgs_per_s for rate in rates]),
+        Series("gets", [None if rate is None else rate.out_msgs_per_s for rate in rates]),
     )
     size = (
-        Series("sends", [None if it is None else it.in_bytes_per_s for it in rates]),
-        Series("gets", [None if it is None else it.out_bytes_per_s for it in rates]),
+        Series("sends", [None if rate is None else rate.in_bytes_per_s for rate in rates]),
+        Series("gets", [None if rate is None else rate.out_bytes_per_s for rate in rates]),
     )
-    pending = (Series("pending", [float(one.pending_bytes) for one in samples]),)
+    pending = (Series("pending", [float(sample.pending_bytes) for sample in samples]),)
     return [
         ChartData("Messages", "msgs/s", at_s, msgs, window_s),
         ChartData("Bytes", "bytes/s", at_s, size, window_s),

@@ -98,7 +98,7 @@ class EventsScreen(TableScreen):
             return
         shown = self.rows.view
         times = [(shown.at(row).at_us, at) for at, row in enumerate(self.rows.order)]
-        before = [one for one in times if one[0] <= at_us]
+        before = [time for time in times if time[0] <= at_us]
         found_us, at = max(before) if before else min(times)
         self.table.move(at)
         if not before:

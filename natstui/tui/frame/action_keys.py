@@ -228,7 +228,10 @@ def name_of(target: Target) -> str:
 
 def targets_text(targets: Sequence[Target]) -> str:
     """Return the targets, one per line."""
-    lines = [f"{one.stream} › {one.consumer}" if one.consumer else one.stream for one in targets]
+    lines = [
+        f"{target.stream} › {target.consumer}" if target.consumer else target.stream
+        for target in targets
+    ]
     return "\n".join(lines)
 
 

@@ -86,8 +86,8 @@ def event_text(event: Happening) -> str:
         case Restored():
             return "can be read again"
         case Configured():
-            streams = [it.name for it in event.streams]
-            consumers = [f"{it.stream} › {it.name}" for it in event.consumers]
+            streams = [stream.name for stream in event.streams]
+            consumers = [f"{consumer.stream} › {consumer.name}" for consumer in event.consumers]
             return clean_line("changed: " + ", ".join((streams + consumers)[:20]))
         case Gap() | ClockStepped():
             return gap_text(event)

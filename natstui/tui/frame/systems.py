@@ -84,7 +84,7 @@ class Joined:
 
 def joined(systems: Sequence[SystemState], make: Callable[[SystemState], Any]) -> Any:
     """Return one view over all systems; that of a single one is its own."""
-    views = [make(one) for one in systems]
+    views = [make(system) for system in systems]
     return views[0] if len(views) == 1 else Joined(systems, views)
 
 
@@ -196,7 +196,9 @@ class Where:
     def hear(self, current: SystemState, systems: Sequence[SystemState]) -> None:
         """Know all systems as they are now; `current` is the one in view."""
         self.systems = systems
-        self._current = next((one for one in systems if one.name == current.name), current)
+        self._current = next(
+            (system for system in systems if system.name == current.name), current
+        )
 
 
 class _HasWhere(Protocol):

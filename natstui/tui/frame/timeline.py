@@ -65,7 +65,7 @@ REPLAY_KEYS = (
 def _hint() -> str:
     """Return the keys in one line: `space play  [ ] step  …`."""
     groups = groupby(REPLAY_KEYS, key=lambda one: one.hint)
-    return "  ".join(f"{' '.join(one.shown for one in keys)} {hint}" for hint, keys in groups)
+    return "  ".join(f"{' '.join(key.shown for key in keys)} {hint}" for hint, keys in groups)
 
 
 KEYS = _hint()

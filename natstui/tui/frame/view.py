@@ -311,16 +311,20 @@ def findings_section(view: View, findings: Iterable[Finding], actions_key: str) 
     """
     lines: list[Line] = []
     is_advised = False
-    for it in findings:
-        kind, mark = it.kind, GLYPHS[it.kind.level]
-        head = f"{mark} {kind.code} {kind.word}, for {view.age_text(it.since_us)}"
-        silence = view.state.findings.silence_of(it)
+    for finding in findings:
+        kind, mark = finding.kind, GLYPHS[finding.kind.level]
+        head = f"{mark} {kind.code} {kind.word}, for {view.age_text(finding.since_us)}"
+        silence = view.state.findings.silence_of(finding)
         if silence is not None:
             lines.append(line("", f"{head}, silenced: {silence.reason}", "dim"))
             continue
-        lines += (line("", head, LOOKS[kind.level]), line("", f"  {it.text}"))
+        lines += (line("", head, LOOKS[kind.level]), line("", f"  {finding.text}"))
         if not is_advised:
-            act = it.act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else it.act
+            act = (
+                finding.act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`")
+                if actions_key
+                else finding.act
+            )
             lines.append(line("", f"  → {act}", "accent"))
             is_advised = True
     return Section("FINDINGS", tuple(lines))

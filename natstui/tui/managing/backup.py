@@ -225,7 +225,7 @@ class RestoreScreen(_MovingScreen):
             self._refuse(reply.text)
             return
         seen = _seen.decode(reply.body_json)
-        rows = tuple(line(one.stream, one.text) for one in seen.rows)
+        rows = tuple(line(row.stream, row.text) for row in seen.rows)
         self.folder, self.told = seen.path, [Section("IN THE BACKUP", rows)]
         self.caption.update(safe(f"restore of {counted(len(rows), 'stream')}"))
         self.text.show(self.told)
@@ -266,7 +266,7 @@ class RestoreScreen(_MovingScreen):
         if started is not None and started.production:
             text = clean_line(f"This is production. {question} Type {name} to do it")
             return await self.app.push_screen_wait(Prompt(text, word=name))
-        does = "; ".join(f"{to_stream or one.stream}: {one.text}" for one in seen.rows[:3])
+        does = "; ".join(f"{to_stream or row.stream}: {row.text}" for row in seen.rows[:3])
         options = (("restore", clean_line(does)), ("leave", "nothing is made"))
         word = await self.app.push_screen_wait(Pick(question, options))
         return "" if word == "restore" else None

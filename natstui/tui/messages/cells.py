@@ -18,8 +18,8 @@ class StoredView(Listed[StoredMessage]):
     """Stored messages, a row each."""
 
     def __init__(self, messages: Sequence[StoredMessage]) -> None:
-        texts = [f"{one.subject} {one_line(payload_of(one))}" for one in messages]
-        super().__init__(messages, [(one.stream_seq,) for one in messages], texts)
+        texts = [f"{message.subject} {one_line(payload_of(message))}" for message in messages]
+        super().__init__(messages, [(message.stream_seq,) for message in messages], texts)
 
 
 def _seq(view: StoredView, row: int) -> Cell:
@@ -53,7 +53,7 @@ def _payload(view: StoredView, row: int) -> Cell:
 
 
 def _by(get: Callable[[StoredMessage], object]) -> Callable[[StoredView], Sequence[object]]:
-    return lambda view: [get(one) for one in view.things]
+    return lambda view: [get(thing) for thing in view.things]
 
 
 _words: Callable[..., ColumnSpec[StoredView]] = partial(ColumnSpec, align="left", descends=False)

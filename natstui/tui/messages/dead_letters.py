@@ -120,13 +120,15 @@ def heard_give_ups(state: State, stream: str, consumer: str) -> tuple[tuple[int,
     """Return when this viewer heard that which sequence was given up."""
     trouble = state.evidence.of.get((stream, consumer))
     counts = trouble.give_ups if trouble is not None else None
-    found = [(counts.last_at_us, one.stream_seq) for one in counts.messages] if counts else []
-    for one in state.happenings:
-        if not isinstance(one, Advisory) or one.type != "max_deliver":
+    found = (
+        [(counts.last_at_us, message.stream_seq) for message in counts.messages] if counts else []
+    )
+    for happening in state.happenings:
+        if not isinstance(happening, Advisory) or happening.type != "max_deliver":
             continue
-        if (one.stream, one.consumer) == (stream, consumer):
-            seq = json.loads(one.body_json).get("stream_seq")
-            found += [(one.at_us, seq)] if isinstance(seq, int) else []
+        if (happening.stream, happening.consumer) == (stream, consumer):
+            seq = json.loads(happening.body_json).get("stream_seq")
+            found += [(happening.at_us, seq)] if isinstance(seq, int) else []
     return tuple(found[-_MOST_HEARD:])
 
 

@@ -26,7 +26,7 @@ def around_sections(
     sections.append(_leaders(seen, leaders))
     if seen is not None:
         sections += [_metas(seen), _accounts(seen), _missing(seen)]
-    return [one for one in sections if one.lines]
+    return [section for section in sections if section.lines]
 
 
 def _server(one: ServerSeen) -> Section:
@@ -61,12 +61,12 @@ def _leaders(seen: Servers | None, leaders: Leaders) -> Section:
     """Return who leads how many streams: of all accounts where they are told, else of ours."""
     rows = () if seen is None else seen.rows
     told = {
-        one.name: one.jetstream.streams_led_count
-        for one in rows
-        if one.jetstream is not None and one.jetstream.streams_led_count is not None
+        row.name: row.jetstream.streams_led_count
+        for row in rows
+        if row.jetstream is not None and row.jetstream.streams_led_count is not None
     }
     whose = "of all accounts" if told else "of this account"
-    counts = told or {one.name: leaders.streams_count.get(one.name, 0) for one in rows}
+    counts = told or {row.name: leaders.streams_count.get(row.name, 0) for row in rows}
     # A leader that does not answer is still a leader.
     for name, count in leaders.streams_count.items():
         counts.setdefault(name, count)
@@ -83,14 +83,16 @@ def _metas(seen: Servers) -> Section:
         answers = seen.leader_answers(meta)
         well = meta.leader is not None and answers
         lines.append(line(label, meta_text(meta, answers=answers), "" if well else "bad"))
-        for one in meta.peers:
-            well = state_of(one) == "current"
-            lines.append(line(one.name, peer_text(one), "" if well else "bad"))
+        for peer in meta.peers:
+            well = state_of(peer) == "current"
+            lines.append(line(peer.name, peer_text(peer), "" if well else "bad"))
     return Section("META GROUP", tuple(lines))
 
 
 def _accounts(seen: Servers) -> Section:
-    lines = tuple(line(one.name, account_text(one)) for one in seen.accounts[:_MOST_ACCOUNTS])
+    lines = tuple(
+        line(account.name, account_text(account)) for account in seen.accounts[:_MOST_ACCOUNTS]
+    )
     more = len(seen.accounts) - len(lines)
     lines += (line("", f"and {more} more", "dim"),) if more else ()
     lines += (line("", ":account NAME shows its rows beside ours", "dim"),) if lines else ()

@@ -51,7 +51,7 @@ class Removing(ScreenPart):
     def action_remove(self) -> None:
         """Let one of those that are gone be picked, ask for its name, and remove it."""
         seen = self._seen()
-        answering = {one.name for one in seen.rows} if seen is not None else set()
+        answering = {row.name for row in seen.rows} if seen is not None else set()
         gone = {
             name: meta
             for meta in (seen.metas if seen is not None else ())

@@ -90,7 +90,7 @@ def _notes(view: SessionView, row: int) -> Cell:
 
 
 def _all(get: Callable[[SessionSummary], object]) -> Callable[[SessionView], list[object]]:
-    return lambda view: [get(it) for it in view.things]
+    return lambda view: [get(thing) for thing in view.things]
 
 
 _words: Callable[..., ColumnSpec[SessionView]] = partial(ColumnSpec, align="left", descends=False)

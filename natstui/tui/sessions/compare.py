@@ -78,7 +78,7 @@ def _change(view: CompareView, row: int) -> Cell:
 
 
 def _all(get: Callable[[Difference], object]) -> Callable[[CompareView], list[object]]:
-    return lambda view: [get(it) for it in view.things]
+    return lambda view: [get(thing) for thing in view.things]
 
 
 _words: Callable[..., ColumnSpec[CompareView]] = partial(ColumnSpec, align="left", descends=False)

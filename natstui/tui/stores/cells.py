@@ -232,11 +232,11 @@ def _at(view: KeyView, row: int) -> Cell:
 
 def _by(get: Callable[[KeyRow], object]) -> Callable[[KeyView], Sequence[object]]:
     """Sort by what was read; of a key whose name alone is known it is unknown."""
-    return lambda view: [get(one) if one.operation else None for one in view.things]
+    return lambda view: [get(thing) if thing.operation else None for thing in view.things]
 
 
 def _name_of(view: KeyView) -> Sequence[object]:
-    return [one.key for one in view.things]
+    return [thing.key for thing in view.things]
 
 
 _key_words: Callable[..., ColumnSpec[KeyView]] = partial(ColumnSpec, align="left", descends=False)
@@ -304,7 +304,7 @@ def _about(view: ObjectView, row: int) -> Cell:
 
 
 def _of(get: Callable[[ObjectRow], object]) -> Callable[[ObjectView], Sequence[object]]:
-    return lambda view: [get(one) for one in view.things]
+    return lambda view: [get(thing) for thing in view.things]
 
 
 _object_words: Callable[..., ColumnSpec[ObjectView]] = partial(

@@ -18,8 +18,8 @@ class Internal:
         inbox = inbox_prefix.strip(".")
         asked = tuple(asked)
         self._inboxes = tuple(
-            f"{one}." for one in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
-            if not _names(asked, one)
+            f"{fromkey}." for fromkey in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
+            if not _names(asked, fromkey)
         )  # fmt: skip
         self._one_off = {
             f"{one}.": count for one, count in _ONE_OFF.items() if not _names(asked, one)

@@ -102,8 +102,11 @@ class BulkAsking:
         return view
 
     def _note_speed(self, answers: Sequence[BulkAnswer]) -> None:
-        came_s = max((one.ended_mono_us - one.began_mono_us for one in answers), default=0) / 1e6
-        came_bytes = sum(one.packed_bytes for one in answers)
+        came_s = (
+            max((answer.ended_mono_us - answer.began_mono_us for answer in answers), default=0)
+            / 1e6
+        )
+        came_bytes = sum(answer.packed_bytes for answer in answers)
         if came_bytes > _SHORT_BYTES:
             # While we were busy ourselves, bytes only seemed to come slowly.
             self._bytes_per_s = max(0.9 * self._bytes_per_s, came_bytes / max(came_s, 0.001))

@@ -138,17 +138,17 @@ def read_view(
     answers: Sequence[BulkAnswer], domain: str | None, known: KnownConfigurations
 ) -> BulkView:
     """Return what servers of one domain tell; raises RequestFailed when it cannot be read."""
-    view = BulkView(min((one.asked_mono_us for one in answers), default=0))
-    view.packed_bytes = sum(one.packed_bytes for one in answers)
+    view = BulkView(min((answer.asked_mono_us for answer in answers), default=0))
+    view.packed_bytes = sum(answer.packed_bytes for answer in answers)
     uses: list[_Held] = []
-    for one in answers:
+    for answer in answers:
         with reading(_JSZ):
-            told = _ANSWER.decode(one.data)
-        if (one.domain or (told.config.domain if told.config else None) or None) != domain:
+            told = _ANSWER.decode(answer.data)
+        if (answer.domain or (told.config.domain if told.config else None) or None) != domain:
             continue
-        view.raw_bytes = max(view.raw_bytes, len(one.data))
+        view.raw_bytes = max(view.raw_bytes, len(answer.data))
         with reading(_JSZ):
-            _take(view, one, list(_dated(one, told)))
+            _take(view, answer, list(_dated(answer, told)))
         uses += told.account_details or ()
     _complete(view, known)
     view.account = _account(view, uses, domain)
@@ -160,26 +160,26 @@ def _account(view: BulkView, uses: Sequence[_Held], domain: str | None) -> Accou
     if not uses:
         return None
     return Account(
-        memory_bytes=max(one.memory for one in uses),
-        storage_bytes=max(one.storage for one in uses),
+        memory_bytes=max(use.memory for use in uses),
+        storage_bytes=max(use.storage for use in uses),
         streams_count=len(view.named),
         consumers_count=sum(map(len, view.named.values())),
-        max_memory_bytes=_limit(one.reserved_memory for one in uses),
-        max_storage_bytes=_limit(one.reserved_storage for one in uses),
+        max_memory_bytes=_limit(use.reserved_memory for use in uses),
+        max_storage_bytes=_limit(use.reserved_storage for use in uses),
         max_streams_count=None,
         max_consumers_count=None,
         # Each server counts those that it answered.
-        api_requests_count=sum(one.api.total for one in uses),
-        api_errors_count=sum(one.api.errors for one in uses),
-        api_inflight_count=sum(one.api.inflight for one in uses),
-        api_level=max(one.api.level for one in uses),
+        api_requests_count=sum(use.api.total for use in uses),
+        api_errors_count=sum(use.api.errors for use in uses),
+        api_inflight_count=sum(use.api.inflight for use in uses),
+        api_level=max(use.api.level for use in uses),
         domain=domain,
     )
 
 
 def _limit(values: Iterable[int]) -> int | None:
     """Return the largest limit; None is unlimited, which servers write as a negative number."""
-    return max((it for it in values if 0 < it < _UNLIMITED), default=None)
+    return max((value for value in values if 0 < value < _UNLIMITED), default=None)
 
 
 def _dated(one: BulkAnswer, told: _Jsz) -> Iterator[_Stream]:
@@ -190,36 +190,36 @@ def _dated(one: BulkAnswer, told: _Jsz) -> Iterator[_Stream]:
     streams = list(told.stream_detail or ())
     for account in told.account_details or ():
         streams += account.stream_detail or ()
-    times = (consumer.ts for each in streams for consumer in each.consumer_detail or ())
-    ts = next((it for it in times if it), told.now or one.written_at)
-    for each in streams:
-        ts = next((it.ts for it in each.consumer_detail or () if it.ts), ts)
-        each.ts = ts
-        for row in (each, *(each.consumer_detail or ())):
+    times = (consumer.ts for stream in streams for consumer in stream.consumer_detail or ())
+    ts = next((time for time in times if time), told.now or one.written_at)
+    for stream in streams:
+        ts = next((it.ts for it in stream.consumer_detail or () if it.ts), ts)
+        stream.ts = ts
+        for row in (stream, *(stream.consumer_detail or ())):
             row.made_at_us = time_or_never_us(row.ts)
             row.asked_mono_us = one.asked_mono_us
             row.sampled_mono_us = one.began_mono_us
-        yield each
+        yield stream
 
 
 def _take(view: BulkView, one: BulkAnswer, streams: list[_Stream]) -> None:
     """Take what the server leads, and note the names of all it holds."""
-    for each in streams:
-        names = view.named.setdefault(each.name, set())
-        if _leads(one, each.cluster):
-            if each.name in view.streams:
-                view.twice.add((each.name, None))
-            view.streams[each.name] = each
+    for stream in streams:
+        names = view.named.setdefault(stream.name, set())
+        if _leads(one, stream.cluster):
+            if stream.name in view.streams:
+                view.twice.add((stream.name, None))
+            view.streams[stream.name] = stream
         else:
-            view.stored.setdefault(each.name, []).append(_stored(one.name, each))
-        found = view.consumers.setdefault(each.name, {})
-        for row in each.consumer_detail or ():
+            view.stored.setdefault(stream.name, []).append(_stored(one.name, stream))
+        found = view.consumers.setdefault(stream.name, {})
+        for row in stream.consumer_detail or ():
             names.add(row.name)
             if _leads(one, row.cluster):
                 if row.name in found:
-                    view.twice.add((each.name, row.name))
+                    view.twice.add((stream.name, row.name))
                 found[row.name] = row
-        each.consumer_detail = None
+        stream.consumer_detail = None
 
 
 def _stored(server: str, row: StreamRow) -> StoredReplica:

@@ -85,8 +85,8 @@ def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
     row, status = cluster.desired, cluster.desired.status or _Status()
     return DesiredPlacement(
         time_us(row.created),
-        tuple(each.name for each in row.replicas or ()),
-        next((each for each in get_args(DesiredStatus) if each == status.type), ""),
+        tuple(replica.name for replica in row.replicas or ()),
+        next((get_arg for get_arg in get_args(DesiredStatus) if get_arg == status.type), ""),
         status.err or status.description,
     )
 

@@ -145,7 +145,7 @@ def _acknowledged(config: Config) -> Iterator[str]:
     pauses = config.get("backoff")
     waits = pauses if isinstance(pauses, Sequence) and pauses else [config.get("ack_wait")]
     field = CONSUMER_FIELD["ack_wait"]
-    after = ", then ".join(shown(field, one) for one in waits)
+    after = ", then ".join(shown(field, wait) for wait in waits)
     most = number_at(config, "max_deliver")
     if most == 1:
         yield "each once, and gives up what is not acknowledged"

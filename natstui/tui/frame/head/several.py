@@ -44,9 +44,9 @@ def system_cell(one: SystemState, *, acting: bool = False) -> Cell:
 def all_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]:
     """Return the first line of a screen over all systems: each of them, and what is wrong."""
     parts = [Cell("natstui", "strong")]
-    parts += (system_cell(one, acting=one.name == acting.name) for one in systems)
-    parts += findings_parts(*(one.state for one in systems))
-    recordings = ((one.name, one.state.recording) for one in systems)
+    parts += (system_cell(system, acting=system.name == acting.name) for system in systems)
+    parts += findings_parts(*(system.state for system in systems))
+    recordings = ((system.name, system.state.recording) for system in systems)
     for name, recording in recordings:
         if recording is not None and recording.on:
             cell = recording_cell(recording)
@@ -56,13 +56,13 @@ def all_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]
 
 def trouble_parts(systems: Sequence[SystemState]) -> list[Cell]:
     """Return which systems say nothing new, and why."""
-    troubles = ((one.name, trouble_of(one)) for one in systems)
+    troubles = ((system.name, trouble_of(system)) for system in systems)
     return [Cell(clean_line(f"{name}: {why}"), "bad") for name, why in troubles if why]
 
 
 def total_parts(systems: Sequence[SystemState]) -> list[Cell]:
     """Return the second line: which say nothing new, then what all accounts together use."""
-    states = [one.state for one in systems]
+    states = [system.state for system in systems]
     known = [one.account for one in states if one.account is not None]
     asked = [own_requests_per_s(state.costs) for state in states]
     asks_per_s = sum(rate for rate in asked if rate is not None)
@@ -83,5 +83,5 @@ def total_parts(systems: Sequence[SystemState]) -> list[Cell]:
 def one_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]:
     """Return the first line of a screen about one of several systems, and others in trouble."""
     head, *rest = link_parts(acting.state, acting.late_us)
-    others = [one for one in systems if one.name != acting.name and trouble_of(one)]
+    others = [system for system in systems if system.name != acting.name and trouble_of(system)]
     return [head, system_cell(acting, acting=True), *map(system_cell, others), *rest]

@@ -121,7 +121,7 @@ class TabBar(Static):
 
     def show(self, where: Where) -> None:
         """Show the counts of all systems, or of the one that there is."""
-        self._states = [one.state for one in where.systems or (where.acting,)]
+        self._states = [system.state for system in where.systems or (where.acting,)]
         self._draw()
 
     def on_mount(self) -> None:

@@ -24,7 +24,7 @@ class SubjectView(Listed[SubjectRow]):
     """Rows of subjects as they came: they are in order already."""
 
     def __init__(self, rows: Sequence[SubjectRow], *, as_tree: bool) -> None:
-        super().__init__(rows, [(one.kind == "rest", one.kind, one.path) for one in rows], ())
+        super().__init__(rows, [(row.kind == "rest", row.kind, row.path) for row in rows], ())
         self.as_tree = as_tree
 
 

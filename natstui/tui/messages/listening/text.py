@@ -82,7 +82,8 @@ def taken_from(state: State, subjects: tuple[str, ...]) -> list[str]:
     A subject with a wildcard wakes none, and a group only its members (measured).
     """
     return [
-        f"{one.stream} > {one.name}"
-        for one in state.consumer_configurations.values()
-        if one.deliver_subject in subjects and not one.deliver_group
+        f"{consumer_configuration.stream} > {consumer_configuration.name}"
+        for consumer_configuration in state.consumer_configurations.values()
+        if consumer_configuration.deliver_subject in subjects
+        and not consumer_configuration.deliver_group
     ]

@@ -109,7 +109,7 @@ def _filled(table: Any, names: tuple[str, ...]) -> Any:
 
 
 def _impossible(value: Any) -> bool:
-    """Tell whether a bucket stands for a latency that no 64-bit number holds."""
+    """Return whether a bucket stands for a latency that no 64-bit number holds."""
     buckets = (bucket for each in _histograms(value) for bucket in each.buckets)
     return any(not 0 <= bucket < BUCKETS_COUNT for bucket in buckets)
 
@@ -130,7 +130,7 @@ def _histograms(value: Any) -> list[LatencyCounts]:
 
 
 def _uncountable(poll: Snapshot) -> bool:
-    """Tell whether a counter or the engine's clock is below zero or beyond 64 bits."""
+    """Return whether a counter or the engine's clock is below zero or beyond 64 bits."""
     tables: tuple[tuple[Any, tuple[str, ...]], ...] = (
         (poll.streams, STREAM_COLUMNS),
         (poll.consumers, CONSUMER_COLUMNS),

@@ -60,7 +60,7 @@ class ConnectionFlags:
 
     @property
     def are_several(self) -> bool:
-        """Tell whether they name several systems."""
+        """Return whether they name several systems."""
         named = (self.context, self.profile, self.account)
         return any("," in name for name in named if name is not None)
 

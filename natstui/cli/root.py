@@ -246,7 +246,7 @@ def _run() -> None:
 
 
 def _wants_json(words: list[str]) -> bool:
-    """Tell whether a command line asks for JSON, as far as that is known before it is read."""
+    """Return whether a command line asks for JSON, as far as that is known before it is read."""
     flags = words[: words.index("--")] if "--" in words else words
     return "--json" in flags or "-j" in flags
 

@@ -54,7 +54,7 @@ class Notices:
 
 
 def takes(alert: Alert, finding: Finding) -> bool:
-    """Tell whether an alert is about a finding."""
+    """Return whether an alert is about a finding."""
     kind = finding.kind
     if alert.codes and kind.code not in alert.codes:
         return False

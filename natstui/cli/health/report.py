@@ -33,7 +33,7 @@ class Chosen:
     least: Severity = "warning"
 
     def takes(self, finding: Finding) -> bool:
-        """Tell whether a finding is told."""
+        """Return whether a finding is told."""
         entity = finding.entity
         if not is_at_least(finding.kind.severity, self.least):
             return False

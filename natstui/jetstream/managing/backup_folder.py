@@ -91,7 +91,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def is_account(folder: Path) -> bool:
-    """Tell whether a folder has backups of streams in it, and is none itself."""
+    """Return whether a folder has backups of streams in it, and is none itself."""
     return not (folder / CONFIG_FILE).exists() and (
         (folder / ABOUT_FILE).exists() or any(folder.glob(f"*/{CONFIG_FILE}"))
     )

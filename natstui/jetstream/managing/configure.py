@@ -113,7 +113,7 @@ async def _stream_made(writer: Writer, stream: str) -> int | None:
 
 
 async def exists(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> bool:
-    """Tell whether there is a stream or consumer of that name."""
+    """Return whether there is a stream or consumer of that name."""
     try:
         await read_config(writer, kind, stream, consumer)
     except NotFound:

@@ -49,7 +49,7 @@ async def settled(writer: Writer, stream: str, holds: Callable[[list[str]], bool
 
 
 def _changes(asset: Asset) -> bool:
-    """Tell whether copies are still being made or given up; servers before 2.15 tell less."""
+    """Return whether copies are still being made or given up; servers before 2.15 tell less."""
     return bool((asset.info.get("cluster") or {}).get("desired") or _behind(asset))
 
 

@@ -155,7 +155,7 @@ async def _given(
 
 
 def _can_be_marked(config: Config) -> bool:
-    """Tell whether the mark could be taken away again: not of what is sealed."""
+    """Return whether the mark could be taken away again: not of what is sealed."""
     return not config.get("sealed")
 
 

@@ -183,7 +183,7 @@ class Reader:
                 await self.client.publish(reply)
 
     def _is_read(self, heartbeat: ReceivedMessage) -> bool:
-        """Tell whether the server had sent everything, and we have read it."""
+        """Return whether the server had sent everything, and we have read it."""
         said = dict(headers_of(heartbeat.header))
         if heartbeat.reply or "Nats-Consumer-Stalled" in said:
             return False

@@ -43,7 +43,7 @@ class Availability:
         self._troubles: dict[str, _Trouble] = {}
 
     def may_ask(self, what: str) -> bool:
-        """Tell whether it works, or the pause after its failure is over."""
+        """Return whether it works, or the pause after its failure is over."""
         trouble = self._troubles.get(what)
         return trouble is None or steady_s() >= trouble.ask_again_mono_s
 

@@ -150,7 +150,7 @@ class ConsumerReading:
 
     @property
     def has_any(self) -> bool:
-        """Tell whether any stream has consumers."""
+        """Return whether any stream has consumers."""
         return any(self._counts.values())
 
     async def close(self) -> None:

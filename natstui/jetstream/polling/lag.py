@@ -115,7 +115,7 @@ class NextMessages:
         return found.at_us
 
     def is_asked(self, consumer: ConsumerRow) -> bool:
-        """Tell whether the answer is known, be it that there is no such message."""
+        """Return whether the answer is known, be it that there is no such message."""
         found = self._fresh(consumer)
         return found is not None and found.seq is None
 
@@ -127,7 +127,7 @@ class NextMessages:
         return found if steady_s() - found.asked_mono_s < _TRUST_S else None
 
     def is_stuck(self, consumer: ConsumerRow) -> bool:
-        """Tell whether a consumer stands where it stood when it was seen before, if it was."""
+        """Return whether a consumer stands where it stood when it was seen before, if it was."""
         key, seq = (consumer.stream_name, consumer.name), consumer.delivered.stream_seq
         return self._seqs.get(key, seq) == seq
 
@@ -205,7 +205,7 @@ class NextReading:
         await self._ask_all(allowed, deque(_grouped(row for _, row in waiting)), streams)
 
     def _worth_asking(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
-        """Tell whether an answer is cheap: it carries the message's whole payload."""
+        """Return whether an answer is cheap: it carries the message's whole payload."""
         state = stream.state
         size_bytes = state.bytes / max(1, state.messages)
         small = size_bytes <= _LARGE_BYTES and not self._api.takes_long(size_bytes)

@@ -122,7 +122,7 @@ class Listing(Generic[Row]):
         return self.verb.partition(".")[0]
 
     async def _is_too_long(self, api: PollingApi) -> bool:
-        """Tell whether a page would take too long on the link; read the list's end first.
+        """Return whether a page would take too long on the link; read the list's end first.
 
         The last rows are a short page, whose bytes show the speed of the link.
         """

@@ -172,7 +172,7 @@ class _Poller:
             self._consumers.follow(self._streams.rows, away)
 
     def _sees_more(self, streams: StreamsSeen, unlisted_before_count: int) -> bool:
-        """Tell whether the first view is not complete, and the next poll brings more of it."""
+        """Return whether the first view is not complete, and the next poll brings more of it."""
         left_count = self._consumers.unlisted_count
         self._all_listed = self._all_listed or streams.complete
         if self._all_listed and not left_count:

@@ -70,7 +70,7 @@ class Questions:
         return True
 
     def is_answered(self, name: str) -> bool:
-        """Tell whether an open request has been answered."""
+        """Return whether an open request has been answered."""
         return name in self._open and self._open[name].task.done()
 
     def asked_mono_s(self, name: str) -> float:
@@ -86,7 +86,7 @@ class Questions:
         return answer
 
     def is_lost(self, name: str) -> bool:
-        """Tell whether nobody will answer a request, though others of its kind are answered.
+        """Return whether nobody will answer a request, though others of its kind are answered.
 
         What is sent while servers elect who answers goes nowhere.
         """

@@ -114,7 +114,7 @@ class StreamReading:
         return seen
 
     def _is_due(self, streams_count: int) -> bool:
-        """Tell whether the list is worth asking for: it goes on, or some time has passed.
+        """Return whether the list is worth asking for: it goes on, or some time has passed.
 
         Where the account counts other streams than are known, it is due at once.
         """

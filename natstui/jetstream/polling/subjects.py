@@ -79,7 +79,7 @@ class Question(NamedTuple):
 
 
 def _is_set(config: StreamConfiguration, name: str) -> bool:
-    """Tell whether a switch of a stream is on; most configurations do not even name it."""
+    """Return whether a switch of a stream is on; most configurations do not even name it."""
     return f'"{name}"' in config.config_json and bool(json.loads(config.config_json).get(name))
 
 
@@ -144,7 +144,7 @@ class OpenSubjects:
     def _is_left_over(
         self, poll: Snapshot, row: int, consumers_count: int, owned_msgs: int
     ) -> bool:
-        """Tell whether a work queue holds messages of no consumer in enough polls in a row."""
+        """Return whether a work queue holds messages of no consumer in enough polls in a row."""
         streams, name = poll.streams, poll.streams.name[row]
         if consumers_count != streams.consumers_count[row]:
             # Not every poll lists the consumers of every stream.
@@ -258,7 +258,7 @@ class SubjectCounting:
         )
 
     async def _is_schedule(self, stream: str, subject: str) -> bool:
-        """Tell whether the last message of a subject is a schedule."""
+        """Return whether the last message of a subject is a schedule."""
         verb = f"STREAM.MSG.GET.{stream}"
         try:
             answer = await self._api.answer(verb, {"last_by_subj": subject}, timeout_s=_TIMEOUT_S)

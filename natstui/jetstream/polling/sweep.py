@@ -24,7 +24,7 @@ class ConsumerDenials:
         self._any_worked = False
 
     def may_ask(self, stream: str) -> bool:
-        """Tell whether the consumers of this stream may be asked for now."""
+        """Return whether the consumers of this stream may be asked for now."""
         if len(self._undecided) >= _ENOUGH_COUNT or stream in self._undecided:
             return False
         available = self._availability

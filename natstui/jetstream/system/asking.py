@@ -149,7 +149,7 @@ class Servers:
         return found
 
     async def _is_alone(self) -> bool:
-        """Tell whether our server knows of no other now: then nobody else is waited for."""
+        """Return whether our server knows of no other now: then nobody else is waited for."""
         info = self._client.nc.server_info
         if info.get("cluster"):
             # Another may have joined a moment ago.

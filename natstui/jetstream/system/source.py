@@ -166,7 +166,7 @@ class System:
 
 
 async def _answered(client: Client) -> bool:
-    """Tell whether servers answer what only the system account may ask."""
+    """Return whether servers answer what only the system account may ask."""
     try:
         return bool(await Servers(client).ask(f"{_SYSTEM}VARZ", {}, some=True))
     except RequestFailed:

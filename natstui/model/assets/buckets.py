@@ -23,22 +23,22 @@ _KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
 
 
 def is_bucket(name: str) -> bool:
-    """Tell whether a bucket may be called so."""
+    """Return whether a bucket may be called so."""
     return _BUCKET.fullmatch(name) is not None
 
 
 def is_key(key: str) -> bool:
-    """Tell whether a new key may be called so."""
+    """Return whether a new key may be called so."""
     return _KEY.fullmatch(key) is not None and all(key.split("."))
 
 
 def is_stored_key(key: str) -> bool:
-    """Tell whether another client may have stored such a key: `user@host`, `a:b`, `über`."""
+    """Return whether another client may have stored such a key: `user@host`, `a:b`, `über`."""
     return is_literal(key)
 
 
 def is_key_filter(text: str) -> bool:
-    """Tell whether it is a key, or one with `*` and `>` as tokens."""
+    """Return whether it is a key, or one with `*` and `>` as tokens."""
     tokens = [token for token in text.split(".") if token not in ("*", ">")]
     wild = all("*" not in token and ">" not in token for token in tokens)
     return is_subject(text) and wild

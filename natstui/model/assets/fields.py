@@ -138,7 +138,7 @@ def number_at(config: Mapping[str, object], path: str) -> int:
 
 
 def is_on(config: Mapping[str, object], path: str) -> bool:
-    """Tell whether a switch is on."""
+    """Return whether a switch is on."""
     return read(config, path) is True
 
 

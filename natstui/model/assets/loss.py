@@ -88,12 +88,12 @@ def _later(new: Mapping[str, object]) -> str:
 
 
 def ages(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    """Tell whether an edit makes messages too old that were not."""
+    """Return whether an edit makes messages too old that were not."""
     return _lowered(before, after, "max_age")
 
 
 def thins(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    """Tell whether an edit lowers how many messages of a subject are kept."""
+    """Return whether an edit lowers how many messages of a subject are kept."""
     return _lowered(before, after, "max_msgs_per_subject")
 
 
@@ -103,7 +103,7 @@ def limits_subjects_first(before: Mapping[str, object], after: Mapping[str, obje
 
 
 def settles(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    """Tell whether an edit keeps only what a consumer still wants."""
+    """Return whether an edit keeps only what a consumer still wants."""
     old, new = text_at(before, "retention"), text_at(after, "retention")
     return new == "interest" and old != "interest"
 

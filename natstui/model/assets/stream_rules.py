@@ -150,7 +150,7 @@ def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _of_the_system(subject: str) -> bool:
-    """Tell whether a filter takes in requests to the server; its announcements are allowed."""
+    """Return whether a filter takes in requests to the server; its announcements are allowed."""
     if subject.startswith(("$JS.EVENT.", "$SYS.ACCOUNT.")):
         return False
     return overlap(subject, "$JS.>") or overlap(subject, "$JSC.>") or overlap(subject, "$SYS.>")

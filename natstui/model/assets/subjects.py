@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def is_subject(text: str) -> bool:
-    """Tell whether `text` is a subject or a filter: tokens, `*` alone in one, `>` only last."""
+    """Return whether `text` is a subject or a filter: tokens, `*` alone in one, `>` only last."""
     if not text or any(letter.isspace() for letter in text):
         return False
     tokens = text.split(".")
@@ -21,22 +21,22 @@ _INTERNAL = (
 
 
 def is_internal(subject: str) -> bool:
-    """Tell whether servers and clients use a subject among themselves, as their requests do."""
+    """Return whether servers and clients use a subject among themselves, as their requests do."""
     return subject.partition(".")[0] in _INTERNAL
 
 
 def has_wildcard(subject: str) -> bool:
-    """Tell whether a token is `*` or `>`."""
+    """Return whether a token is `*` or `>`."""
     return any(token in ("*", ">") for token in subject.split("."))
 
 
 def is_literal(subject: str) -> bool:
-    """Tell whether `subject` names one subject: a valid one without wildcards."""
+    """Return whether `subject` names one subject: a valid one without wildcards."""
     return is_subject(subject) and not has_wildcard(subject)
 
 
 def is_token(text: str) -> bool:
-    """Tell whether `text` may stand as one token of a subject or filter.
+    """Return whether `text` may stand as one token of a subject or filter.
 
     Whatever comes from a server is checked with it before it becomes a part of one.
     """
@@ -53,7 +53,7 @@ def is_flow_control(subject: str, stream: str, consumer: str) -> bool:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Tell whether some subject matches both filters."""
+    """Return whether some subject matches both filters."""
     left, right = one.split("."), other.split(".")
     for index in range(max(len(left), len(right))):
         if index >= len(left) or index >= len(right):
@@ -66,7 +66,7 @@ def overlap(one: str, other: str) -> bool:
 
 
 def contains(wide: str, narrow: str) -> bool:
-    """Tell whether every subject that matches the filter `narrow` matches the filter `wide`."""
+    """Return whether every subject that matches the filter `narrow` matches the filter `wide`."""
     left, right = wide.split("."), narrow.split(".")
     for each, other in zip(left, right, strict=False):
         if each == ">":

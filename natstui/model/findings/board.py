@@ -40,7 +40,7 @@ class Board:
         self._resolved: list[Finding] = []
 
     def knows(self, entity: Entity) -> bool:
-        """Tell whether anything is known of an entity."""
+        """Return whether anything is known of an entity."""
         return entity in self._watched
 
     @property

@@ -169,7 +169,7 @@ def _newer(
 
 
 def _begins_with(roster: Roster, before: Roster) -> bool:
-    """Tell whether rows were only added: so a first view grows, and all keys need no look."""
+    """Return whether rows were only added: so a first view grows, and all keys need no look."""
     return roster.keys[: len(before.keys)] == before.keys
 
 
@@ -374,7 +374,7 @@ def _tell_gone(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -
 
 
 def _back(state: State, entity: Entity) -> bool:
-    """Tell whether there is one of this name now."""
+    """Return whether there is one of this name now."""
     if not entity.consumer:
         return entity.stream in state.streams.roster.rows_of_stream
     consumers = state.consumers.roster

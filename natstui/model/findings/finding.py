@@ -46,7 +46,7 @@ class Entity(NamedTuple):
 
     @property
     def has_row(self) -> bool:
-        """Tell whether it is a stream or consumer that a poll saw: only then it has a time."""
+        """Return whether it is a stream or consumer that a poll saw: only then it has a time."""
         return self.created_at_us != 0
 
     @property

@@ -76,7 +76,7 @@ class _Thresholds:
 
 
 def is_monitored(metadata: Mapping[str, str]) -> bool:
-    """Tell whether any threshold stands in this metadata."""
+    """Return whether any threshold stands in this metadata."""
     return any(key.startswith(PREFIX) for key in metadata)
 
 

@@ -77,7 +77,7 @@ class Teller:
         return FindingsChanged(at_us, tuple(changed)) if changed else None
 
     def _news(self, watched: Watched, at_us: int) -> bool:
-        """Tell whether an open finding is told now, and remember that it is."""
+        """Return whether an open finding is told now, and remember that it is."""
         finding, key = watched.finding, _key(watched.finding)
         before = self._told.get(key)
         if before is not None:

@@ -10,7 +10,7 @@ WORST_FIRST: tuple[Severity, ...] = ("critical", "warning", "info")
 
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
-    """Tell whether a severity is the least one asked for, or worse."""
+    """Return whether a severity is the least one asked for, or worse."""
     return WORST_FIRST.index(severity) <= WORST_FIRST.index(least)
 
 

@@ -88,7 +88,7 @@ def _sourcing(state: State, row: int) -> ConsumerFacts | None:
 
 
 def _is_left(state: State, row: int) -> bool:
-    """Tell whether no client uses a consumer that the server removes for that."""
+    """Return whether no client uses a consumer that the server removes for that."""
     columns = state.consumers.columns
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return False

@@ -31,7 +31,7 @@ def row_stale_after_us(state: State) -> int:
 
 
 def is_stale(state: State, sampled_mono_us: int) -> bool:
-    """Tell whether a row that was sampled at this moment is stale now."""
+    """Return whether a row that was sampled at this moment is stale now."""
     return state.now_mono_us - sampled_mono_us > row_stale_after_us(state)
 
 
@@ -44,21 +44,21 @@ def oldest_row_us(state: State) -> int | None:
 
 
 def stream_is_stale(state: State, row: int) -> bool:
-    """Tell whether a row of streams is stale: too old, or its leader does not answer."""
+    """Return whether a row of streams is stale: too old, or its leader does not answer."""
     name = state.streams.columns.name[row]
     sampled_mono_us = state.streams.columns.sampled_mono_us[row]
     return name in state.unreachable_streams or is_stale(state, sampled_mono_us)
 
 
 def consumer_is_stale(state: State, row: int) -> bool:
-    """Tell whether a row of consumers is stale: too old, or its leader does not answer."""
+    """Return whether a row of consumers is stale: too old, or its leader does not answer."""
     columns = state.consumers.columns
     away = (columns.stream[row], columns.name[row]) in state.unreachable_consumers
     return away or is_stale(state, columns.sampled_mono_us[row])
 
 
 def polls_are_missing(state: State, late_us: int) -> bool:
-    """Tell whether the newest poll came so long ago that all of the state is stale."""
+    """Return whether the newest poll came so long ago that all of the state is stale."""
     return late_us > stale_after_us(state)
 
 

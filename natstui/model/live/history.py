@@ -41,7 +41,7 @@ def samples_kept_count(cells_count: int) -> int:
 
 
 def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
-    """Tell whether a poll is the first of a tier's period after the poll taken last.
+    """Return whether a poll is the first of a tier's period after the poll taken last.
 
     Periods begin at fixed times of the engine's clock, so that a tier takes the same polls
     whenever somebody began to watch: a replay that starts an hour back takes them too.

@@ -14,7 +14,7 @@ from natstui.model.findings.thresholds import FULL_SHARE, NEAR_SHARE
 
 
 def is_near(level: float, limit: float | None) -> bool:
-    """Tell whether a level is near its limit or beyond it; never without a limit."""
+    """Return whether a level is near its limit or beyond it; never without a limit."""
     return limit is not None and limit > 0 and level >= NEAR_SHARE * limit
 
 
@@ -47,7 +47,7 @@ def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> 
 
 
 def bytes_are_full(fill: Fill, *, losing: bool) -> bool:
-    """Tell whether a stream is at its limit of bytes; `losing` says that old messages leave it.
+    """Return whether a stream is at its limit of bytes; `losing` says that old messages leave it.
 
     The limit is reached before the last byte: there is no room for the next message.
     """

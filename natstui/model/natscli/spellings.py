@@ -85,7 +85,7 @@ def _pause(values: Sequence[str]) -> Texts:
 
 
 def is_time(text: str) -> bool:
-    """Tell whether this is a written time; raises ValueError for one without its zone."""
+    """Return whether this is a written time; raises ValueError for one without its zone."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:

@@ -26,17 +26,17 @@ from natstui.units import local_text
 
 
 def is_sent(entry: JournalEntry) -> bool:
-    """Tell whether an entry is about a message, and not about a stream or consumer."""
+    """Return whether an entry is about a message, and not about a stream or consumer."""
     return entry.action in ("publish", "request", "reply", "pull", "answer")
 
 
 def is_silence(entry: JournalEntry) -> bool:
-    """Tell whether an entry is about a finding that nobody wanted to hear of."""
+    """Return whether an entry is about a finding that nobody wanted to hear of."""
     return entry.action in get_args(SilenceAction)
 
 
 def is_key(entry: JournalEntry) -> bool:
-    """Tell whether an entry is about a key of a bucket; `consumer` is then the key."""
+    """Return whether an entry is about a key of a bucket; `consumer` is then the key."""
     return entry.action in get_args(KeyAction)
 
 

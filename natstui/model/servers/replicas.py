@@ -42,7 +42,7 @@ def state_of(one: Replica) -> ReplicaState:
 
 
 def is_away(one: Replica) -> bool:
-    """Tell whether the leader does not hear of it."""
+    """Return whether the leader does not hear of it."""
     return state_of(one) in ("offline", "away", "silent")
 
 

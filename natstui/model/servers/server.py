@@ -163,7 +163,7 @@ class Servers:
     missing: tuple[Missing, ...] = ()
 
     def leader_answers(self, meta: Meta) -> bool:
-        """Tell whether a meta group's leader is among those that answered.
+        """Return whether a meta group's leader is among those that answered.
 
         Of monitoring ports only some may be known: then it is not told.
         """

@@ -86,7 +86,7 @@ class ServerWatch:
         return ServerWatch(servers, at_us, known, leaving, read.meta_elected_at_us)
 
     def explains_election(self, at_us: int) -> bool:
-        """Tell whether a server stopped or came back about then: others lead in its place."""
+        """Return whether a server stopped or came back about then: others lead in its place."""
         return any(
             (one.down_since_us is not None and abs(at_us - one.down_since_us) < _OUTAGE_US)
             or any(abs(at_us - back_us) < _OUTAGE_US for back_us in one.restarted_at_us)

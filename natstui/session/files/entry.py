@@ -77,7 +77,7 @@ class Piece:
 
     @property
     def is_numbered(self) -> bool:
-        """Tell whether its number stands in the line: a line that lost its end has none."""
+        """Return whether its number stands in the line: a line that lost its end has none."""
         return self.tail_bytes > 1
 
     @property
@@ -111,12 +111,12 @@ class Entry:
 
     @property
     def is_poll(self) -> bool:
-        """Tell whether it is a snapshot."""
+        """Return whether it is a snapshot."""
         return self.mono_us is not None
 
     @property
     def complete(self) -> bool:
-        """Tell whether a poll saw everything, so that no older row is still valid."""
+        """Return whether a poll saw everything, so that no older row is still valid."""
         return _COMPLETE in self.pieces[0].numbered
 
     def record(self) -> Record:

@@ -35,7 +35,7 @@ def segment_path(folder: Path, number: int, *, sealed: bool) -> Path:
 
 
 def is_segment_name(name: str) -> bool:
-    """Tell whether a file of this name is a segment."""
+    """Return whether a file of this name is a segment."""
     return _SEGMENT.fullmatch(name) is not None
 
 
@@ -112,7 +112,7 @@ def lock(folder: Path) -> int:
 
 
 def is_recording(folder: Path) -> bool:
-    """Tell whether a live process records into a folder."""
+    """Return whether a live process records into a folder."""
     try:
         with open_plain(folder / LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -96,7 +96,7 @@ def _decoded(line: bytes) -> SegmentIndex | None:
 
 
 def _plausible(index: SegmentIndex) -> bool:
-    """Tell whether the members follow each other and fill the file."""
+    """Return whether the members follow each other and fill the file."""
     end = 0
     for offset, length in index.members:
         if offset != end or length < 0:
@@ -108,7 +108,7 @@ def _plausible(index: SegmentIndex) -> bool:
 
 
 def fits(index: SegmentIndex | None, path: Path) -> bool:
-    """Tell whether an index was made from the file as it is."""
+    """Return whether an index was made from the file as it is."""
     try:
         return (
             index is not None

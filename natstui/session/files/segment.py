@@ -61,7 +61,7 @@ class OpenSegment:
         self.size_bytes += written_bytes
 
     def is_there(self) -> bool:
-        """Tell whether the file is still where it was made."""
+        """Return whether the file is still where it was made."""
         try:
             there, ours = os.stat(self.path), os.fstat(self._descriptor)
         except FileNotFoundError:

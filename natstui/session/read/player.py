@@ -130,7 +130,7 @@ class Player:
         yield from self.seek(times_us[index])
 
     def at_end(self) -> bool:
-        """Tell whether everything recorded was shown."""
+        """Return whether everything recorded was shown."""
         return self.at_us >= self._recording.end_us
 
     def refresh(self) -> bool:
@@ -168,7 +168,7 @@ class Player:
         return self._loaded[2:]
 
     def _spans_spoiled(self) -> bool:
-        """Tell whether records of the present segment are missing because it is damaged."""
+        """Return whether records of the present segment are missing because it is damaged."""
         spans = self._recording.spans
         return bool(spans) and self._recording.is_spoiled(spans[self._number])
 

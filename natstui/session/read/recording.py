@@ -78,7 +78,7 @@ class Recording:
 
     @property
     def is_recording(self) -> bool:
-        """Tell whether it is being recorded now."""
+        """Return whether it is being recorded now."""
         return is_recording(self.folder)
 
     @property
@@ -165,7 +165,7 @@ class Recording:
         return len(self._spoiled)
 
     def is_spoiled(self, span: Span) -> bool:
-        """Tell whether a segment turned out to be damaged when it was read."""
+        """Return whether a segment turned out to be damaged when it was read."""
         return span.file.number in self._spoiled
 
     def part(self, span: Span, members: Iterable[int]) -> Content:
@@ -295,7 +295,7 @@ def _span(file: SegmentFile, index: SegmentIndex, before: Span | None, started_u
 
 
 def follows_a_loss(content: Content) -> bool:
-    """Tell whether records before a segment were lost, so that its keyframe is needed."""
+    """Return whether records before a segment were lost, so that its keyframe is needed."""
     if not content.entries or content.entries[0].kind != "gap":
         return False
     gap = readable(content.entries[0])

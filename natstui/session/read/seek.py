@@ -113,13 +113,13 @@ class Route:
         return members + [m for m, since in zip(polls, depths, strict=True) if number >= since]
 
     def happens(self, kind: str, number: int) -> bool:
-        """Tell whether an event in a segment is wanted."""
+        """Return whether an event in a segment is wanted."""
         if kind in _FINDINGS:
             return number >= self.findings_from
         return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
 
     def flows(self, kind: str, number: int) -> bool:
-        """Tell whether a sample or report in a segment is wanted."""
+        """Return whether a sample or report in a segment is wanted."""
         return number >= (self.samples_from if kind in _ACKS else self.reports_from)
 
 

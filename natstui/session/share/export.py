@@ -106,7 +106,7 @@ class Selection:
         return (*samples, ADVISORY, CONFIGURATION)
 
     def holds(self, table: Table, values: tuple[Value, ...]) -> bool:
-        """Tell whether a row is about something selected."""
+        """Return whether a row is about something selected."""
         row = dict(zip(table.names, values, strict=True))
         if table is STREAM_SAMPLE:
             return row["name"] in self.streams

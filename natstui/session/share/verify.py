@@ -49,7 +49,7 @@ class Verdict:
 
     @property
     def damaged(self) -> bool:
-        """Tell whether something cannot be read."""
+        """Return whether something cannot be read."""
         return any(finding.damage for finding in self.findings)
 
 

@@ -93,7 +93,7 @@ class RecordQueue:
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether something added is not written yet."""
+        """Return whether something added is not written yet."""
         return self._added_rows > self._done_rows
 
     def done(self) -> None:
@@ -240,7 +240,7 @@ class Recorder:
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether something added is not written yet."""
+        """Return whether something added is not written yet."""
         return self._queued.is_behind
 
     def stop(self) -> None:

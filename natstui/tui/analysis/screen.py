@@ -156,7 +156,7 @@ class AnalysisScreen(LiveScreen):
             self.progress.update(safe(reply.text, "error"))
 
     def _is_meant(self, known: AnalysisRun) -> bool:
-        """Tell whether a run is what was asked for: any that runs, else one of that session."""
+        """Return whether a run is what was asked for: any that runs, else one of that session."""
         if self.session is None or known.finished is None:
             return True
         return self.session == known.finished.session

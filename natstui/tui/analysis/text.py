@@ -242,5 +242,5 @@ class ResultRows:
         )
 
     def descends(self, name: str) -> bool:
-        """Tell whether the first press on a title puts the largest on top."""
+        """Return whether the first press on a title puts the largest on top."""
         return self.table.columns[self.table.place(name)].type != "string"

@@ -142,7 +142,7 @@ def _of(system: str | None, message: Open) -> Open:
 
 
 def _contains(text: str, letters: list[str]) -> bool:
-    """Tell whether the letters occur in this order."""
+    """Return whether the letters occur in this order."""
     at = 0
     for letter in letters:
         at = text.find(letter, at) + 1

@@ -48,7 +48,7 @@ def _is_key(key: str) -> bool:
 
 
 def _is_character_name(name: str) -> bool:
-    """Tell whether Textual's name of a character, as `question_mark`, is one."""
+    """Return whether Textual's name of a character, as `question_mark`, is one."""
     words = name.replace("_", " ").upper()
     for candidate in (words, words.replace(" SIGN", "-SIGN")):
         try:

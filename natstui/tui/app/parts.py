@@ -90,7 +90,7 @@ class Parts:
         getattr(self._with_keys(part), f"action_{action}")(*arguments)
 
     def may(self, part: str, action: str, *, typing: bool) -> bool:
-        """Tell whether an action of a part is offered."""
+        """Return whether an action of a part is offered."""
         return self._with_keys(part).may(action, typing=typing)
 
     def _with_keys(self, name: str) -> Part:

@@ -24,7 +24,7 @@ class ConnectionView(Listed[ClientConnection]):
         self._rates = rates
 
     def problem(self, row: int) -> bool:
-        """Tell whether it does not read fast enough."""
+        """Return whether it does not read fast enough."""
         return self.things[row].was_slow is not None
 
     def rate(self, row: int) -> Traffic | None:

@@ -46,7 +46,7 @@ class EventView(View):
         return None
 
     def problem(self, row: int) -> bool:
-        """Tell whether the event is bad news."""
+        """Return whether the event is bad news."""
         return look(self.at(row)) in ("bad", "warn")
 
     def search_text(self, row: int) -> str:

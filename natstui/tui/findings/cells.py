@@ -43,7 +43,7 @@ class Found:
 
 
 def is_hint(finding: Finding) -> bool:
-    """Tell whether it is only worth knowing, and of settings: nothing comes of it now."""
+    """Return whether it is only worth knowing, and of settings: nothing comes of it now."""
     kind = finding.kind
     return kind.severity == "info" and (kind in SETTING_KINDS or kind is A_UNLIMITED)
 
@@ -77,12 +77,12 @@ class FindingView(View):
         return None
 
     def problem(self, row: int) -> bool:
-        """Tell whether it is open, not silenced, and more than worth knowing."""
+        """Return whether it is open, not silenced, and more than worth knowing."""
         it = self.at(row)
         return self.told(row) and it.kind.severity != "info"
 
     def told(self, row: int) -> bool:
-        """Tell whether it is open, and nobody has silenced it."""
+        """Return whether it is open, and nobody has silenced it."""
         return row < len(self.found.open)
 
     def silence(self, row: int) -> Silence | None:

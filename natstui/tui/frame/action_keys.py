@@ -59,7 +59,7 @@ class ActionSpec:
 
     @property
     def needs_consumer(self) -> bool:
-        """Tell whether a stream alone does not say what it is done to."""
+        """Return whether a stream alone does not say what it is done to."""
         return self.sends in OF_CONSUMER or self.name in (
             "clone-consumer", "tap", "dead-letters", "clients",
         )  # fmt: skip

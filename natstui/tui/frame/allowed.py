@@ -25,7 +25,7 @@ def not_allowed(state: State) -> str:
 
 
 def allowed(state: State, what: str) -> bool:
-    """Tell whether something may be done; what sends nothing may be.
+    """Return whether something may be done; what sends nothing may be.
 
     A consumer with one filter has it behind its name, so that permissions may be for that filter;
     the default prefix stands for every other one.

@@ -113,5 +113,5 @@ class Listed(Generic[T]):
         return None
 
     def problem(self, row: int) -> bool:
-        """Tell whether somebody should look at the row."""
+        """Return whether somebody should look at the row."""
         return False

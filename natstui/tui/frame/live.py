@@ -329,7 +329,7 @@ class Renewing:
 
 
 def only_moved(before: State, after: State) -> bool:
-    """Tell whether nothing but the position of a replay is another."""
+    """Return whether nothing but the position of a replay is another."""
     if before.replay is None or after.replay is None:
         return False
     return all(
@@ -340,7 +340,7 @@ def only_moved(before: State, after: State) -> bool:
 
 
 def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
-    """Tell whether a key of a screen asks something only a live server can answer."""
+    """Return whether a key of a screen asks something only a live server can answer."""
     return action in _OF_A_SERVER or (action, parameters) == ("open", ("raw",))
 
 

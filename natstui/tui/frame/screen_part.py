@@ -12,7 +12,7 @@ class ScreenPart:
     """
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Tell whether an action is offered; None shows its key in grey."""
+        """Return whether an action is offered; None shows its key in grey."""
         return True
 
 

@@ -77,7 +77,7 @@ class Joined:
         return found
 
     def problem(self, row: int) -> bool:
-        """Tell whether somebody should look at the row."""
+        """Return whether somebody should look at the row."""
         which, own = self.at(row)
         return bool(self.views[which].problem(own))
 

@@ -136,7 +136,7 @@ class RowSorter:
 def _still_serves(
     known: tuple[object, Order, int] | None, wanted: tuple[object, Order, int]
 ) -> bool:
-    """Tell whether an order is still good: for the same rows and sorting, and not old."""
+    """Return whether an order is still good: for the same rows and sorting, and not old."""
     # Rosters are equal to themselves only; over several systems there is one of each.
     if known is None or known[0] != wanted[0] or known[1] != wanted[1]:
         return False

@@ -32,7 +32,7 @@ class TableView(Protocol):
         """Return the age of a stale row, None for a fresh one."""
 
     def problem(self, row: int) -> bool:
-        """Tell whether somebody should look at the row."""
+        """Return whether somebody should look at the row."""
 
 
 V = TypeVar("V", bound=TableView)

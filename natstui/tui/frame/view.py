@@ -287,7 +287,7 @@ class ConsumerView(View):
         return [_severity_level(status) for status in statuses(self.state)]
 
     def problem(self, row: int) -> bool:
-        """Tell whether something holds the consumer back or it falls behind."""
+        """Return whether something holds the consumer back or it falls behind."""
         return self.verdict(row).level in ("bad", "warn") or self.stale_s(row) is not None
 
     def search_text(self, row: int) -> str:

@@ -89,7 +89,7 @@ class InputOrder:
         return focused if focused.check_consume_key(event.key, event.character) else None
 
     def _goes_on_with(self, event: events.Event) -> bool:
-        """Tell whether it is one more letter for the same editor, which keeps their order."""
+        """Return whether it is one more letter for the same editor, which keeps their order."""
         goes_to = self._text_goes_to
         return goes_to is not None and self._taker(event) is goes_to
 
@@ -142,7 +142,7 @@ class InputOrder:
             await self._next(number)
 
     def _rests(self) -> bool:
-        """Tell whether nothing is left to do, and the keys belong where they did before."""
+        """Return whether nothing is left to do, and the keys belong where they did before."""
         if any(part.message_queue_size for part in self._path):
             return False
         # Otherwise a screen came or went, or the focus moved: the next input belongs there.

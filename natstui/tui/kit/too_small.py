@@ -17,7 +17,7 @@ LEAST = Size(60, 20)
 
 
 def too_small(size: Size) -> bool:
-    """Tell whether a terminal of this size cannot be used."""
+    """Return whether a terminal of this size cannot be used."""
     return size.width < LEAST.width or size.height < LEAST.height
 
 

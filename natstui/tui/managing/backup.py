@@ -61,7 +61,7 @@ class _MovingScreen(LiveScreen):
 
     @property
     def goes_on(self) -> bool:
-        """Tell whether it goes on."""
+        """Return whether it goes on."""
         return self.request is not None and self.ended is None
 
     def start(self, command: BackUp | RestoreBackup, title: str) -> None:

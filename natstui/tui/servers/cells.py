@@ -51,7 +51,7 @@ class ServerView(Listed[ServerSeen]):
         self._seen, self._rates, self.leaders = seen, rates, leaders
 
     def problem(self, row: int) -> bool:
-        """Tell whether it was too slow for somebody, or a store is nearly full."""
+        """Return whether it was too slow for somebody, or a store is nearly full."""
         one = self.things[row]
         if one.name in self.down_s:
             return True

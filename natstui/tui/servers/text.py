@@ -17,7 +17,7 @@ def server_sections(state: State) -> list[Section]:
 
 
 def _other(state: State) -> bool:
-    """Tell whether another account than that of the connection is watched."""
+    """Return whether another account than that of the connection is watched."""
     return state.started is not None and state.started.account is not None
 
 

@@ -22,7 +22,7 @@ class SessionView(Listed[SessionSummary]):
         super().__init__(found, [(it.folder, it.id) for it in found], texts)
 
     def problem(self, row: int) -> bool:
-        """Tell whether something is missing in it."""
+        """Return whether something is missing in it."""
         it = self.things[row]
         return bool(it.problem or it.gaps_count or it.status == "cut off")
 

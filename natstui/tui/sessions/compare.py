@@ -25,7 +25,7 @@ class CompareView(Listed[Difference]):
         super().__init__(found, keys, [" ".join(key) for key in keys])
 
     def problem(self, row: int) -> bool:
-        """Tell whether something was created, deleted or configured again."""
+        """Return whether something was created, deleted or configured again."""
         return self.things[row].what in ("asset", "configuration")
 
 

@@ -31,7 +31,7 @@ class Internal:
         )  # fmt: skip
 
     def __contains__(self, subject: str) -> bool:
-        """Tell whether a subject is internal."""
+        """Return whether a subject is internal."""
         return is_internal(subject) or subject.startswith(self._own_inboxes)
 
     def folded(self, subject: str) -> str:

@@ -111,7 +111,7 @@ class SubjectFilter:
         self._known: dict[bytes, bool] = {}
 
     def fits(self, subject: bytes) -> bool:
-        """Tell whether a message of a subject is wanted."""
+        """Return whether a message of a subject is wanted."""
         known = self._known.get(subject)
         if known is None:
             text = text_of(subject)
@@ -122,7 +122,7 @@ class SubjectFilter:
         return known
 
     def fits_text(self, subject: str) -> bool:
-        """Tell whether a subject is wanted."""
+        """Return whether a subject is wanted."""
         if not self._with_internal and subject in self._internal:
             return False
         return self._matches is None or self._matches(subject)

@@ -47,17 +47,17 @@ class Allowance:
 
     @property
     def in_time(self) -> bool:
-        """Tell whether the next poll is not due yet."""
+        """Return whether the next poll is not due yet."""
         return steady_s() < self.end_mono_s
 
     @property
     def has_room(self) -> bool:
-        """Tell whether one more optional request is within the allowance."""
+        """Return whether one more optional request is within the allowance."""
         return self._has_room(0.0)
 
     @property
     def has_room_to_end(self) -> bool:
-        """Tell whether a list that has begun may go on."""
+        """Return whether a list that has begun may go on."""
         return self._has_room(self.overdraft_s)
 
     def _has_room(self, overdraft_s: float) -> bool:

@@ -245,7 +245,7 @@ class PollingApi:
 
     @property
     def link_is_free(self) -> bool:
-        """Tell whether the link may be used now."""
+        """Return whether the link may be used now."""
         return not self.spares_link or self.link.left_s(steady_s()) > 0
 
     @property
@@ -265,11 +265,11 @@ class PollingApi:
 
     @property
     def is_far(self) -> bool:
-        """Tell whether the network's variation can be as long as a server's work."""
+        """Return whether the network's variation can be as long as a server's work."""
         return self.trip_s > _FAR_S or (self.bytes_per_s or _THIN_BYTES_PER_S) < _THIN_BYTES_PER_S
 
     def takes_long(self, size_bytes: float) -> bool:
-        """Tell whether so many bytes would hold up the link for a while."""
+        """Return whether so many bytes would hold up the link for a while."""
         return size_bytes > _LONG_S * (self.bytes_per_s or float("inf"))
 
     @property
@@ -284,7 +284,7 @@ class PollingApi:
 
     @property
     def in_cluster(self) -> bool:
-        """Tell whether our server belongs to a cluster."""
+        """Return whether our server belongs to a cluster."""
         return bool(self._client.nc.server_info.get("cluster"))
 
     def usual_work_s(self, kind: str) -> float:

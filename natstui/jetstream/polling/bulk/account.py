@@ -135,7 +135,7 @@ class _AccountPolling:
         return StreamsSeen(list(led.values()), complete=True, missing=missing)
 
     def _is_away(self, stream: str) -> bool:
-        """Tell whether a stream that no server tells of may still exist."""
+        """Return whether a stream that no server tells of may still exist."""
         if self._source.silent:
             return True
         since_s = self._gone_since_s.setdefault(stream, steady_s())

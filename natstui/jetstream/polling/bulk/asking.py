@@ -60,7 +60,7 @@ class BulkAsking:
         """From one answer to the next."""
 
     def wants_config(self, interval_s: float) -> bool:
-        """Tell whether to ask for configurations as well."""
+        """Return whether to ask for configurations as well."""
         since_s = steady_s() - self._config_at_s
         if self._work_s(self._raw_bytes[True]) <= BULK_SHARE * max(1.0, interval_s):
             return True
@@ -72,7 +72,7 @@ class BulkAsking:
         return raw_bytes * (_RAW_BYTE_US + packing_us) / 1e6 * self._slowness()
 
     def _packs(self, raw_bytes: int) -> bool:
-        """Tell whether to have an answer packed: that costs the server, and spares the link.
+        """Return whether to have an answer packed: that costs the server, and spares the link.
 
         What is longer than a connection may hold would cost us the connection.
         """

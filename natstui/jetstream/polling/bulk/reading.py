@@ -94,12 +94,12 @@ class BulkReading:
 
     @property
     def has_more(self) -> bool:
-        """Tell whether the next poll has rows to take already."""
+        """Return whether the next poll has rows to take already."""
         return bool(self._left)
 
     @property
     def covers_all(self) -> bool:
-        """Tell whether every row comes with the bulk answers."""
+        """Return whether every row comes with the bulk answers."""
         return steady_s() < min(self._covered_until_s, self._listed_until_s)
 
     def turn(self, account: Account | None, control: PollControl) -> BulkTurn:
@@ -134,7 +134,7 @@ class BulkReading:
         return _are_many(account) and first and now_s < self._began_s + _FIRST_S
 
     def _is_ours(self, account: Account) -> bool:
-        """Tell whether the API is that of our own account: another's may be imported."""
+        """Return whether the API is that of our own account: another's may be imported."""
         return self._api.prefix in {"$JS.API", f"$JS.{account.domain}.API"}
 
     def _taken(self, account: Account, interval_s: float) -> BulkView | None:

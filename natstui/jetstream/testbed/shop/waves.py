@@ -58,7 +58,7 @@ class Pickers:
     nearly_gone_msgs: int = 50
 
     def hurries(self, backlog_msgs: int, hurried: bool) -> bool:
-        """Tell whether help is there, given whether it was."""
+        """Return whether help is there, given whether it was."""
         return backlog_msgs > (self.nearly_gone_msgs if hurried else self.too_long_msgs)
 
     def per_s(self, hurries: bool) -> float:

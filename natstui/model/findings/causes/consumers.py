@@ -321,7 +321,7 @@ def waits_for_backoff(f: Facts, known: bool) -> Found:
 
 
 def _is_used_up(f: Facts) -> bool:
-    """Tell whether messages are ack pending for longer than every ack wait."""
+    """Return whether messages are ack pending for longer than every ack wait."""
     wait_s = f.longest_ack_wait_s
     return bool(f.unacked) and wait_s is not None and not f.is_held and f.held_s > wait_s
 
@@ -336,7 +336,7 @@ def unacked_without_pull(f: Facts, known: bool) -> Found:
 
 
 def _no_pull_for_long(f: Facts) -> bool:
-    """Tell whether no pull request was seen for longer than between two fetches of a loop."""
+    """Return whether no pull request was seen for longer than between two fetches of a loop."""
     if f.config is None or not f.config.pull or f.served:
         return False
     gap_s = f.pull_gap_s
@@ -359,7 +359,7 @@ def not_acknowledged(f: Facts, known: bool) -> Found:
 
 
 def _waits(f: Facts) -> bool:
-    """Tell whether messages are pending, and no limit of its own holds them back."""
+    """Return whether messages are pending, and no limit of its own holds them back."""
     return bool(f.pending) and not f.is_held and not f.is_at_limit
 
 
@@ -371,7 +371,7 @@ def no_subscriber(f: Facts, known: bool) -> Found:
 
 
 def _unpulled(f: Facts) -> bool:
-    """Tell whether messages are pending at a pull consumer, and no pull request is open."""
+    """Return whether messages are pending at a pull consumer, and no pull request is open."""
     return f.config is not None and f.config.pull and not f.served and _waits(f)
 
 
@@ -396,7 +396,7 @@ def not_pulled_yet(f: Facts, known: bool) -> Found:
 
 
 def _is_overdue(f: Facts) -> bool:
-    """Tell whether nobody pulled for longer than the clients pause."""
+    """Return whether nobody pulled for longer than the clients pause."""
     gap_s = f.pull_gap_s
     if gap_s is None:
         # Nobody was ever seen.
@@ -450,7 +450,7 @@ def pulls_refused(f: Facts, known: bool) -> Found:
 
 
 def _is_pulled(f: Facts) -> bool:
-    """Tell whether clients pull since messages are pending, also where no pull is open now."""
+    """Return whether clients pull since messages are pending, also where no pull is open now."""
     if f.config is None or not f.config.pull:
         return False
     unanswered_s, gap_s = f.unanswered_pulls_s, f.pull_gap_s
@@ -460,7 +460,7 @@ def _is_pulled(f: Facts) -> bool:
 
 
 def _ineligible(f: Facts, after_s: float) -> bool:
-    """Tell whether clients pull or are bound, messages are pending, and nothing is delivered."""
+    """Return whether clients pull or are bound, messages are pending, and nothing is delivered."""
     if not (f.served or _is_pulled(f)) or not _waits(f) or f.waiting_s <= after_s:
         return False
     return f.settings.get("replay_policy") != "original" and not f.settings.get("rate_limit_bps")
@@ -735,7 +735,7 @@ _UNUSED = tuple(one for one in CONSUMER_CAUSES if "contact" in one.topics)
 
 
 def _is_one_of_a_leak(f: Facts) -> bool:
-    """Tell whether it is one of the consumers that pile up in its stream, and nobody uses it."""
+    """Return whether it is one of the consumers that pile up in its stream, and nobody uses it."""
     stream = f.stream
     if stream is None or f.served or (f.quiet_s is not None and f.quiet_s < NO_PULLS_AFTER_S):
         return False

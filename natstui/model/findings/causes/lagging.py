@@ -63,7 +63,7 @@ def lagging(f: ConsumerFacts, known: bool) -> Seen | None:
 
 
 def _is_received(f: ConsumerFacts) -> bool:
-    """Tell whether somebody receives messages; where nobody does, that is what is wrong."""
+    """Return whether somebody receives messages; where nobody does, that is what is wrong."""
     return f.served is not False or bool(f.past.grown("delivered_consumer_seq", _PAUSE_MOST_S))
 
 
@@ -115,7 +115,7 @@ def _largest_rise(thirds: list[Values]) -> int:
 
 
 def _grows_now(f: ConsumerFacts) -> bool:
-    """Tell whether the backlog is larger than a moment ago."""
+    """Return whether the backlog is larger than a moment ago."""
     values = f.past.values("pending_msgs", FALLING_WINDOW_S / 3)
     from_us = values[0][0] - FALLING_WINDOW_S / 3 * 1e6
     inside = [value for us, value in values if us >= from_us]
@@ -123,6 +123,6 @@ def _grows_now(f: ConsumerFacts) -> bool:
 
 
 def _takes_long(f: ConsumerFacts) -> bool:
-    """Tell whether it may take long to deliver the backlog; the window decides later."""
+    """Return whether it may take long to deliver the backlog; the window decides later."""
     from_us = f.mono_us - round(FALLING_WINDOW_S * 1e6)
     return 2 * _behind_s(f, from_us) >= FALLING_BEHIND_S

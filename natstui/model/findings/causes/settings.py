@@ -34,7 +34,7 @@ Found = Seen | None
 
 
 def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
-    """Tell whether no subject of a stream can match any filter of a consumer."""
+    """Return whether no subject of a stream can match any filter of a consumer."""
     if stream is None or not config.filter_subjects or not stream.subjects:
         return False
     if stream.mirror or stream.sources or "subject_transform" in stream.config_json:
@@ -47,7 +47,7 @@ MANY_PULLS = 100
 
 
 def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
-    """Tell whether a consumer may have a finding although nothing of it is pending."""
+    """Return whether a consumer may have a finding although nothing of it is pending."""
     few_pulls = 0 < (config.max_waiting_pulls_count or 0) <= MANY_PULLS
     return (
         bool(config.inactive_threshold_ns)

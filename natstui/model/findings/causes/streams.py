@@ -556,7 +556,7 @@ STREAM_ORDER = order_of(STREAM_CAUSES)
 
 
 def needs_attention(config: StreamConfiguration) -> bool:
-    """Tell whether a stream may have a finding although its counters look well."""
+    """Return whether a stream may have a finding although its counters look well."""
     return (
         config.discard == "new"
         or config.retention != "limits"

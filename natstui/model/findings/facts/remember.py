@@ -234,7 +234,7 @@ def _count(runs: dict[Key, Run], key: Key, number: int | None, at_us: int) -> No
 
 
 def _limited(state: State, row: int, old: StreamColumns, then: int, at_us: int) -> bool:
-    """Tell whether a limit of a stream explains that its first messages were removed."""
+    """Return whether a limit of a stream explains that its first messages were removed."""
     columns = state.streams.columns
     config = state.stream_configurations.get(columns.name[row])
     if config is None:
@@ -312,7 +312,7 @@ def differing_msgs(state: State, row: int, old: StreamColumns, then: int) -> int
 
 
 def _removes_only_by_size(config: StreamConfiguration | None) -> bool:
-    """Tell whether every replica removes the same messages as soon as it stores the same."""
+    """Return whether every replica removes the same messages as soon as it stores the same."""
     if config is None or config.retention != "limits" or config.max_age_ns:
         return False
     return not settings_of(config.config_json).get("allow_msg_ttl")

@@ -37,7 +37,7 @@ _NO_LEADER = "(error 10008)"
 
 
 def is_of_meta_group(trouble: Unavailable) -> bool:
-    """Tell whether something cannot be read because the meta group has no leader.
+    """Return whether something cannot be read because the meta group has no leader.
 
     A stream or consumer without a leader answers with the same error.
     """

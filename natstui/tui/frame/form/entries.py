@@ -43,7 +43,7 @@ class Entries:
         return self.texts.get(field.path, start_text(self.subject, field))
 
     def is_changed(self, field: Field) -> bool:
-        """Tell whether a field shows another text than at first."""
+        """Return whether a field shows another text than at first."""
         start = start_text(self.subject, field) if field.path else ""
         return self.texts.get(field.path, start) != start
 

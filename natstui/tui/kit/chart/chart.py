@@ -54,7 +54,7 @@ def cross_all(screen: Screen[Any], at_s: float | None) -> None:
 
 
 def too_small(size: Size) -> bool:
-    """Tell whether a chart of this size would be nonsense."""
+    """Return whether a chart of this size would be nonsense."""
     return size.width < _LEAST_WIDTH or size.height < _LEAST_HEIGHT
 
 

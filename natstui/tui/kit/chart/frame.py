@@ -205,7 +205,7 @@ def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int 
 
 
 def is_drawn(series: Series) -> bool:
-    """Tell whether a series has a line: one that is zero throughout is in the legend only."""
+    """Return whether a series has a line: one that is zero throughout is in the legend only."""
     return any(series.values)
 
 

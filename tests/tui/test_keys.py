@@ -7,6 +7,8 @@ import re
 import pytest
 from textual.app import App
 
+from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
+from natstui.model.findings.catalogue.kind import LIST_ACTIONS_KEY
 from natstui.model.records.record import (
     Describe,
     Noted,
@@ -19,6 +21,8 @@ from natstui.tui.app.keys_from_settings import checked_keys, every_binding
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.head.tabs import TABS
+from natstui.tui.frame.view import advice_text
+from natstui.tui.kit.keys import key_of
 from natstui.tui.managing.raw import RawScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
@@ -203,6 +207,20 @@ async def test_keys_are_remapped_by_the_settings() -> None:
         await viewer.until(lambda: "no action 'nonsense'" in viewer.words, "the complaint")
         await viewer.press("Z")
         await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
+
+
+def test_advice_names_the_key_that_offers_actions_here() -> None:
+    act = next(kind.act for kind in CONSUMER_KINDS if LIST_ACTIONS_KEY in kind.act)
+    assert "`Z`" in advice_text(act, "Z") and LIST_ACTIONS_KEY not in advice_text(act, "Z")
+    assert advice_text(act, "") == act
+
+
+async def test_the_key_of_actions_is_looked_up_where_keys_are_defined() -> None:
+    keys = {"consumer.actions": "Z"}
+    async with fed(*engine_records(STREAMS, keys=keys), size=(120, 40)) as viewer:
+        await viewer.press("2")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "consumers")
+        await viewer.until(lambda: key_of(viewer.app.screen, "consumer.actions") == "Z", "moved")
 
 
 async def test_the_mouse_sorts_by_a_title_and_opens_a_row() -> None:

@@ -302,6 +302,11 @@ def subjects_text(subjects: Sequence[str]) -> str:
     return clean_line(", ".join(subjects))
 
 
+def advice_text(act: str, actions_key: str) -> str:
+    """Return what to do with the key that offers it here; empty: no key does."""
+    return act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else act
+
+
 def findings_section(view: View, findings: Iterable[Finding], actions_key: str) -> Section:
     """Return all findings of one stream or consumer: since when, what shows them, what to do.
 
@@ -320,11 +325,7 @@ def findings_section(view: View, findings: Iterable[Finding], actions_key: str) 
             continue
         lines += (line("", head, LOOKS[kind.level]), line("", f"  {finding.text}"))
         if not is_advised:
-            act = (
-                finding.act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`")
-                if actions_key
-                else finding.act
-            )
-            lines.append(line("", f"  → {act}", "accent"))
+            advice = advice_text(finding.act, actions_key)
+            lines.append(line("", f"  → {advice}", "accent"))
             is_advised = True
     return Section("FINDINGS", tuple(lines))

@@ -49,8 +49,9 @@ TOGETHER = {"architecture"}
 """Folders whose tests share what they have read, in one worker."""
 LONG_TIMEOUT_S = 300
 LONGEST_TIMEOUT_S = 600
-"""For what is left to `make faults`; and the first test that uses `analysed` waits for three
-sessions to go through the whole analysis, on a machine that does other things."""
+"""For what is left to `make faults`, and for tests of whole analyses: the first that uses one of
+`WHOLE_ANALYSES` waits for it, on a machine that does other things."""
+WHOLE_ANALYSES = {"analysed", "two_runs"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(folder))
         is_long = any(map(item.get_closest_marker, ("spark", "cluster")))
         if is_long and item.get_closest_marker("timeout") is None:
-            longest = "analysed" in getattr(item, "fixturenames", ())
+            longest = bool(WHOLE_ANALYSES & set(getattr(item, "fixturenames", ())))
             longest = longest or item.get_closest_marker("faults") is not None
             timeout_s = LONGEST_TIMEOUT_S if longest else LONG_TIMEOUT_S
             item.add_marker(pytest.mark.timeout(timeout_s))

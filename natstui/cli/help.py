@@ -53,7 +53,8 @@ def _told(kind: Kind) -> str:
         f"  means  {kind.sentence}",
         f"  check  {kind.check}",
         f"  do     {kind.act}",
-        f"  told after {kind.enter_s:g} s, over after {kind.leave_s:g} s",
+        f"  reported once it holds for {kind.enter_s:g} s, "
+        f"over once it is absent for {kind.leave_s:g} s",
     ]
     if kind.thresholds:
         lines.append(f"  decided by {', '.join(kind.thresholds)} (natstui health --list)")

@@ -29,7 +29,7 @@ async def test_a_table_and_one_object_of_json_tell_the_same(
     summary, titles, *_ = table.stdout.splitlines()
     assert summary == "1 server, told by the monitoring ports"
     assert titles.split()[:2] == ["NAME", "VERSION"]
-    assert "NOT TOLD" not in table.stdout
+    assert "NOT AVAILABLE" not in table.stdout
     found = json.loads(whole.stdout)
     [row] = found["servers"]
     assert (row["name"], found["source"]) == (nats_server.name, "monitoring")

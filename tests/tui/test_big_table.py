@@ -308,7 +308,7 @@ def test_columns_seen_at_once_are_whole_and_the_rest_begins_behind_the_edge(
 @pytest.mark.parametrize(
     ("width", "drawn"),
     [
-        (26, [("● storing", "green"), ("  ✖2 below", "red")]),
+        (26, [("● storing", "green"), ("  ✖2 stuck", "red")]),
         (14, [("● storing", "green"), ("  ✖2…", "red")]),
         (6, [("● sto…", "green")]),
     ],
@@ -316,7 +316,7 @@ def test_columns_seen_at_once_are_whole_and_the_rest_begins_behind_the_edge(
 def test_the_end_of_a_cell_has_a_look_of_its_own(width: int, drawn: list[tuple[str, str]]) -> None:
     looks = {"ok": Style(color="green"), "bad": Style(color="red")}
     painter = Painter(lambda look: looks.get(look, Style()))
-    cell = Cell("● storing  ✖2 below", "ok", len("● storing"), "bad")
+    cell = Cell("● storing  ✖2 stuck", "ok", len("● storing"), "bad")
     layout = place([Column("status", "STATUS", width, max_width=width)], width * 2)
     strip = painter.row(Look([cell]), layout, 0, width + GUTTER)
     assert strip.cell_length == width + GUTTER

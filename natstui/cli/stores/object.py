@@ -204,7 +204,7 @@ def _source(file: str) -> BinaryIO:
 @command()
 @_in_store
 @click.argument("name")
-@click.option("--output", "-O", metavar="FILE", help="Where to; - is stdout.")
+@click.option("--output", "-O", metavar="FILE", help="The file to write; - is stdout.")
 @click.option("--force", "-f", is_flag=True, help="Over a file that exists.")
 @click.option("--verify/--no-verify", default=True, help="Whether size and digest must be right.")
 @json_flag

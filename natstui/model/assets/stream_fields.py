@@ -168,8 +168,8 @@ SUBJECTS = (
     ),
     Field(
         "republish.dest", "Republish to", "text", "Subjects",
-        "Where to; it may not lead back into this stream.", flag="republish-destination",
-        absent="not republished",
+        "The subject of the copies; it may not lead back into this stream.",
+        flag="republish-destination", absent="not republished",
     ),
     Field(
         "republish.headers_only", "Republish headers", "switch", "Subjects",

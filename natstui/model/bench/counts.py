@@ -86,12 +86,12 @@ class Latencies:
 
 
 LATENCY_WORDS = {
-    "ack": "due to acknowledged",
-    "e2e": "due to received",
-    "store": "stored to received, also what came again",
-    "rtt": "due to answered",
-    "response": "response stored to received",
-    "late": "due to begun: the sender's own part",
+    "ack": "due → acknowledged",
+    "e2e": "due → received",
+    "store": "stored → received, redeliveries included",
+    "rtt": "due → replied",
+    "response": "response stored → received",
+    "late": "due → sent: the delay of the sender itself",
 }
 """From when to when each is, in words: they are of different messages, and do not add up."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))

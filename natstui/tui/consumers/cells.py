@@ -129,14 +129,14 @@ def _backlog_trend(view: ConsumerView, row: int) -> float | None:
 
 
 def drain(view: ConsumerView, row: int) -> Cell:
-    """Time until nothing is pending at the trend of the last 30 s; never ↗ while it grows."""
+    """Time until nothing is pending at the trend of the last 30 s, or that they grow."""
     count, change = view.columns.pending_msgs[row], _backlog_trend(view, row)
     time_s = time_to_drain_s(count, change)
     if time_s is not None:
         return Cell(duration_text(time_s), "dim" if count == 0 else "")
     if change is None:
         return Cell(UNKNOWN, "dim")
-    return Cell("never ↗" if change > 0 else "never", "warn")
+    return Cell("growing" if change > 0 else "steady", "warn")
 
 
 def trend(view: ConsumerView, row: int) -> Cell:
@@ -251,7 +251,7 @@ CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
     _number("delivered_rate", "DELIV/s", 7, 4, delivered_rate, _by_rate("delivered_consumer_seq")),
     _number("acked_rate", "ACK/s", 6, 6, acked_rate, _by_acks),
     _number("lag", "LAG", 7, 8, lag, _by_lag),
-    _number("drain", "DRAINED", 7, 9, drain, _by_drain),
+    _number("drain", "DRAIN", 7, 9, drain, _by_drain),
     _words("trend", "PENDING 1m", TREND_WIDTH, 11, trend, _by("pending_msgs")),
     _number("floor", "ACK FLOOR s/c", 15, 13, ack_floor, _by("ack_floor_stream_seq")),
     _number("delivered", "DELIVERED s/c", 15, 14, delivered, _by("delivered_stream_seq")),

@@ -73,7 +73,7 @@ _CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (
     ("delivered/s", cells.delivered_rate),
     ("acked/s", cells.acked_rate),
     ("lag", cells.lag),
-    ("drained in", cells.drain),
+    ("empty in", cells.drain),
     ("ack floor s/c", cells.ack_floor),
     ("delivered s/c", cells.delivered),
     ("last active", cells.activity),

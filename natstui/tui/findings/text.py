@@ -107,9 +107,9 @@ def _decided_by(finding: Finding) -> list[Line]:
     lines = [line(it.name, f"{it.text} by default: {it.meaning}") for it in known]
     enter, leave = duration_text(kind.enter_s), duration_text(kind.leave_s)
     if kind.enter_s:
-        lines.append(line("told after", f"it has held for {enter}"))
+        lines.append(line("reported", f"once it holds for {enter}"))
     if kind.leave_s:
-        lines.append(line("over after", f"it has been absent for {leave}"))
+        lines.append(line("over", f"once it is absent for {leave}"))
     return lines or [line("", "the state itself: no threshold", "dim")]
 
 

@@ -27,7 +27,7 @@ from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.messages.text import message_text, payload_of
 
 PUBLISH_FIELDS = (
-    Field("subject", "Subject", "subject", "", "Where to."),
+    Field("subject", "Subject", "subject", "", "The subject that the message is published to."),
     Field("payload", "Payload", "text", "", "As text; a message sent again keeps its bytes."),
     Field("headers", "Headers", "metadata", "", "Pairs key=value, separated by commas."),
     Field("message_id", "Nats-Msg-Id", "text", "", "A second one with this is a duplicate."),

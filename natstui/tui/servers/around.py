@@ -104,4 +104,4 @@ _MOST_ACCOUNTS = 50
 
 def _missing(seen: Servers) -> Section:
     lines = tuple(line("", f"{it.what}: {it.reason}", "warn") for it in seen.missing)
-    return Section("NOT TOLD", lines)
+    return Section("NOT AVAILABLE", lines)

@@ -162,7 +162,7 @@ class ServerScreen(TableScreen):
         if self.state.replay is not None:
             return NO_SERVER
         if self._seen is not None and not self._problem:
-            return "nobody may tell of the servers: NOT TOLD says what is missing"
+            return "no server could be read: NOT AVAILABLE says why"
         return self._problem or "asking every server …"
 
     def caption_text(self, shown: int, total: int) -> str:

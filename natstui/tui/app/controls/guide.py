@@ -118,7 +118,7 @@ STEPS = (
                 "3; ^s runs it.",
             ),
         ),
-        meanwhile=((_runs_load, "It runs: what came of it will stand here when it is over."),),
+        meanwhile=((_runs_load, "It runs. Its result appears here when it is over."),),
     ),
     _Step(
         "{record|R} records everything from now on.",

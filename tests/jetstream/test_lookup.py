@@ -10,7 +10,7 @@ import pytest
 from natstui.config import Connection
 from natstui.errors import ConnectionFailed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.sockets.transport import lookup
+from natstui.jetstream.connection.transport import lookup
 from natstui.jetstream.testbed.broker import Broker
 
 

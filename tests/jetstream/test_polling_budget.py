@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from natstui.jetstream.connection.client import Answer
+from natstui.jetstream.connection.transport import Arrival
 from natstui.jetstream.polling.budget.link_speed import LinkSpeed
 from natstui.jetstream.polling.budget.shares import FIRST_VIEW_WORK_S, Share, WorkMeter
 from natstui.jetstream.polling.budget.window import MOST_COUNT, Window
 from natstui.jetstream.polling.sweep import MOVING_S, REST_S, SweepOrder, rest_s
-from natstui.jetstream.sockets.transport import Arrival
 from tests.jetstream.stream_rows import stream_row
 
 SHARE = 0.05

@@ -1,75 +1,112 @@
-"""WebSockets: frames of any size in pieces of any size, and why there is none."""
+"""Bytes through a WebSocket come as they were sent, and what is no WebSocket is named."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import struct
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlparse
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.utils import accept_key
 
 from natstui.config.connection import Connection
 from natstui.config.servers import parse_server
 from natstui.errors import ConnectionFailed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.sockets.websocket import Frames, NotAWebSocket, frame
+from natstui.jetstream.connection.websocket import NotAWebSocket, WebSocket
 from natstui.jetstream.testbed.broker import Broker
 
-BINARY, PING = 2, 9
-LENGTHS = {126: ">H", 127: ">Q"}
+
+async def echo(connection: ServerConnection) -> None:
+    """Send every message back, in two frames."""
+    async for message in connection:
+        assert isinstance(message, bytes)
+        await connection.send([message[:7], message[7:]])
 
 
-def from_server(opcode: int, content: bytes) -> bytes:
-    """A frame as servers send it: not masked."""
-    size = len(content)
-    if size <= 125:
-        return bytes((0x80 | opcode, size)) + content
-    mark = 126 if size < 1 << 16 else 127
-    return bytes((0x80 | opcode, mark)) + struct.pack(LENGTHS[mark], size) + content
+async def open_websocket(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a WebSocket to a port of this machine, as the transport of NATS does."""
+    under, _ = await asyncio.get_running_loop().create_connection(
+        asyncio.Protocol, "127.0.0.1", port
+    )
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    websocket = WebSocket(under, protocol, urlparse(f"ws://127.0.0.1:{port}/nats"))
+    await websocket.open()
+    return reader, asyncio.StreamWriter(websocket, protocol, reader, asyncio.get_running_loop())
 
 
-def unmasked(data: bytes) -> bytes:
-    """The content of one frame of a client, read by the letter of the RFC."""
-    size, at = data[1] & 0x7F, 2
-    assert data[1] & 0x80
-    if size in LENGTHS:
-        (size,) = struct.unpack_from(LENGTHS[size], data, at)
-        at += struct.calcsize(LENGTHS[data[1] & 0x7F])
-    mask, content = data[at : at + 4], data[at + 4 :]
-    assert len(content) == size
-    return bytes(byte ^ mask[i % 4] for i, byte in enumerate(content))
+async def test_bytes_come_back_as_they_were_sent_and_the_end_is_the_end() -> None:
+    contents = [bytes(i % 251 for i in range(size)) for size in (1, 125, 126, 65_535, 100_001)]
+    async with asyncio.timeout(30), serve(echo, "127.0.0.1", 0, max_size=None) as server:
+        reader, writer = await open_websocket(server.sockets[0].getsockname()[1])
+        for content in contents:
+            writer.write(content)
+        for content in contents:
+            assert await reader.readexactly(len(content)) == content
+        writer.close()
+        writer.write(b"nobody reads this")
+        await writer.wait_closed()
+        assert await reader.read() == b""
 
 
-@given(st.lists(st.binary(max_size=300), max_size=6), st.lists(st.integers(1, 400), max_size=20))
-def test_contents_come_whole_however_they_are_cut(contents: list[bytes], cuts: list[int]) -> None:
-    stream, frames, found = b"", Frames(), b""
-    for content in contents:
-        stream += from_server(BINARY, content) + from_server(PING, b"alive")
-    pings, at = 0, 0
-    for cut in [*cuts, len(stream) + 1]:
-        for opcode, content in frames.feed(stream[at : at + cut]):
-            if opcode == PING:
-                assert content == b"alive"
-                pings += 1
-            else:
-                found += content
-        at += cut
-    assert (found, pings) == (b"".join(contents), len(contents))
+@asynccontextmanager
+async def replying(reply: Callable[[str], bytes]) -> AsyncIterator[int]:
+    """Yield the port of a server that replies to the handshake with what `reply` returns."""
+
+    closed = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        key = head.partition("Sec-WebSocket-Key: ")[2].partition("\r\n")[0]
+        writer.write(reply(key))
+        # The client resets the connection where it refuses what was said.
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        closed.set()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+        await closed.wait()
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 100_001])
-def test_what_a_client_sends_is_masked_and_comes_back(size: int) -> None:
-    content = bytes(i % 251 for i in range(size))
-    assert unmasked(frame(BINARY, content)) == content
+def agree(key: str, then: bytes = b"") -> bytes:
+    """Return the reply of a server that agrees, and bytes behind it."""
+    fields = f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {key}\r\n\r\n"
+    return f"HTTP/1.1 101 Switching Protocols\r\n{fields}".encode() + then
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (lambda _: b"INFO {}\r\n", "is this its nats:// port"),
+        (lambda _: b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "403 Forbidden"),
+        (lambda _: agree("another key"), "Sec-WebSocket-Accept"),
+    ],
+)
+async def test_a_refused_handshake_says_why(reply: Callable[[str], bytes], reason: str) -> None:
+    async with asyncio.timeout(30), replying(reply) as port:
+        with pytest.raises(NotAWebSocket, match=reason):
+            await open_websocket(port)
 
 
 @pytest.mark.parametrize("data", [b"\xf2\x00", b"\x83\x00", b"\x82\x81abcd"])
-def test_what_is_no_frame_is_refused(data: bytes) -> None:
-    with pytest.raises(NotAWebSocket):
-        list(Frames().feed(data))
+async def test_bytes_that_are_no_frame_end_the_connection(data: bytes) -> None:
+    frames = b"\x82\x04good" + data
+    async with asyncio.timeout(30), replying(lambda key: agree(accept_key(key), frames)) as port:
+        reader, writer = await open_websocket(port)
+        assert await reader.readexactly(4) == b"good"
+        with pytest.raises(NotAWebSocket, match="broke the WebSocket protocol"):
+            await reader.read()
+        writer.close()
+        with suppress(NotAWebSocket):
+            await writer.wait_closed()
 
 
 @pytest.mark.parametrize(

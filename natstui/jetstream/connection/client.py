@@ -29,7 +29,7 @@ from natstui.jetstream.connection.replies import (
     read_page,
 )
 from natstui.jetstream.connection.shapes import check_shape
-from natstui.jetstream.sockets.transport import Arrival
+from natstui.jetstream.connection.transport import Arrival
 from natstui.model.assets.subjects import is_literal
 from natstui.model.records.link import LinkChanged, Permitted
 

@@ -13,7 +13,7 @@ from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.connection.authentication import expired_since_s
 from natstui.jetstream.connection.nats_client import OurSideFailed
-from natstui.jetstream.sockets.transport import Step
+from natstui.jetstream.connection.transport import Step
 from natstui.units import duration_text
 
 _AUTH = re.compile("authorization|authentication|credentials|auth callout|expired|revoked")

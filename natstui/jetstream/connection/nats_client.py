@@ -20,8 +20,8 @@ from nats.aio.subscription import Subscription
 from nats.protocol.command import hpub_cmd
 
 from natstui.errors import NatstuiError
+from natstui.jetstream.connection.transport import Arrival, Step, Transport
 from natstui.jetstream.connection.wire_parser import OnRun, WireParser
-from natstui.jetstream.sockets.transport import Arrival, Step, Transport
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 

@@ -21,7 +21,7 @@ from natstui.jetstream.connection.failures import (
     hung_up,
 )
 from natstui.jetstream.connection.nats_client import GuardedClient
-from natstui.jetstream.sockets.transport import refusal_in
+from natstui.jetstream.connection.transport import refusal_in
 
 _PROBE_S = 1.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -22,11 +21,8 @@ _NO_METADATA = re.compile(rb',?"metadata":\{\}')
 
 
 _METADATA = b',"metadata":{'
-_ENDS_COUNT = 256
-"""So many ends of configurations are remembered: on one server nearly all are alike."""
 
 
-@lru_cache(_ENDS_COUNT)
 def _as_listed(end: bytes) -> bytes:
     """Return the end of a configuration, from its metadata on, as the list writes it."""
     return _NO_METADATA.sub(b"", _ADDED.sub(b"", end).replace(b"{,", b"{"))

@@ -16,7 +16,7 @@ from natstui.clock import steady_us
 from natstui.errors import PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.sockets.transport import Arrival
+from natstui.jetstream.connection.transport import Arrival
 
 _QUIET_S = 1.0
 """Nobody tells how many servers there are: after so long without an answer, those were all."""

@@ -43,8 +43,7 @@ class Roster:
         rows_of_stream = self.rows_of_stream.copy()
         for stream, rows in added.items():
             rows_of_stream[stream] = [*rows_of_stream.get(stream, ()), *rows]
-        # As if they had been asked for before.
-        more.__dict__.update(row_of=row_of, rows_of_stream=rows_of_stream)
+        more.row_of, more.rows_of_stream = row_of, rows_of_stream
         return more
 
     @cached_property

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from natstui.clock import steady_s, steady_us
 from natstui.jetstream.connection.client import Answer, Client
+from natstui.jetstream.connection.transport import own_us
 from natstui.jetstream.polling.budget.link_speed import LinkSpeed
 from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
@@ -22,7 +23,6 @@ from natstui.jetstream.polling.budget.shares import (
     WorkMeter,
 )
 from natstui.jetstream.polling.budget.window import Window
-from natstui.jetstream.sockets.transport import own_us
 
 T = TypeVar("T")
 _INFO = "INFO"

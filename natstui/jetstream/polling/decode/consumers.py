@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -163,18 +162,20 @@ class _Config(msgspec.Struct):
 _CONFIG = decoder_of(_Config)
 
 
-_KINDS_COUNT = 256
-"""So many ways in which consumers are configured are remembered: many differ by name only."""
+def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:
+    """Return the configuration of a row; raise RequestFailed when it cannot be read.
 
-
-def _settings(config_json: bytes) -> ConsumerConfiguration:
-    """Return what a configuration sets, for a consumer without a name."""
-    config = _CONFIG.decode(config_json)
+    `stream_replicas_count` is what a consumer has that does not say its own.
+    """
+    raw = bytes(row.config)
+    with reading("CONSUMER.LIST"):
+        config = _CONFIG.decode(raw)
+        created_at_us = time_us(row.created)
     filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
     return ConsumerConfiguration(
-        stream="",
-        name="",
-        created_at_us=0,
+        stream=row.stream_name,
+        name=row.name,
+        created_at_us=created_at_us,
         description=config.description,
         durable=bool(config.durable_name),
         pull=not config.deliver_subject,
@@ -189,49 +190,6 @@ def _settings(config_json: bytes) -> ConsumerConfiguration:
         deliver_group=config.deliver_group or None,
         inactive_threshold_ns=limit(config.inactive_threshold),
         priority_policy=config.priority_policy or None,
-        replicas_count=config.num_replicas,
-        config_json="",
-    )
-
-
-_durable_settings = lru_cache(_KINDS_COUNT)(_settings)
-
-
-def _settings_of(name: str, config_json: bytes) -> ConsumerConfiguration:
-    """Return what a consumer's configuration sets; what others set too is read once."""
-    named = f'{{"durable_name":"{name}","name":"{name}",'.encode()
-    if config_json.startswith(named):
-        return _durable_settings(b'{"durable_name":"any",' + config_json[len(named) :])
-    return _settings(config_json)
-
-
-def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:
-    """Return the configuration of a row; raise RequestFailed when it cannot be read.
-
-    `stream_replicas_count` is what a consumer has that does not say its own.
-    """
-    raw = bytes(row.config)
-    with reading("CONSUMER.LIST"):
-        it = _settings_of(row.name, raw)
-        created_at_us = time_us(row.created)
-    return ConsumerConfiguration(
-        row.stream_name,
-        row.name,
-        created_at_us,
-        it.description,
-        it.durable,
-        it.pull,
-        it.deliver_policy,
-        it.ack_policy,
-        it.ack_wait_ns,
-        it.max_deliver_count,
-        it.max_ack_pending_msgs,
-        it.max_waiting_pulls_count,
-        it.filter_subjects,
-        it.deliver_subject,
-        it.deliver_group,
-        it.inactive_threshold_ns,
-        it.priority_policy,
-        it.replicas_count or stream_replicas_count,
-        raw.decode(),
+        replicas_count=config.num_replicas or stream_replicas_count,
+        config_json=raw.decode(),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["critical", "warning", "info"]
@@ -43,8 +43,6 @@ class Kind:
     """Names of the thresholds that decide."""
     window_s: float = 0.0
     """How long one must watch before it can be told, where that is longer than `enter_s`."""
-    severity_level: int = field(init=False, repr=False)
-    """Where it sorts: the worst has the highest."""
 
     @property
     def needs_s(self) -> float:
@@ -56,7 +54,7 @@ class Kind:
         """How it looks."""
         return LEVELS[self.severity]
 
-    def __post_init__(self) -> None:
-        """Find its place among the others once: thousands of findings are sorted at a time."""
-        level = _RANKS[self.severity] - int(self.code[-2:])
-        object.__setattr__(self, "severity_level", level)
+    @property
+    def severity_level(self) -> int:
+        """Return where it sorts: the worst has the highest."""
+        return _RANKS[self.severity] - int(self.code[-2:])

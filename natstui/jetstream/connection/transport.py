@@ -19,7 +19,6 @@ from urllib.parse import ParseResult
 from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
-from natstui.jetstream.sockets.websocket import WebSocket
 
 _Answer = list[tuple[Any, ...]]
 
@@ -227,15 +226,19 @@ class Transport(TcpTransport):  # type: ignore[misc]
     @property
     def is_websocket(self) -> bool:
         """Return whether the bytes go inside a WebSocket."""
-        return self._io_writer is not None and isinstance(self._io_writer.transport, WebSocket)
+        writer = self._io_writer
+        return writer is not None and bool(writer.get_extra_info("websocket"))
 
     async def _inside_websocket(self, uri: ParseResult, timeout_s: float) -> None:
         """Read and write inside a WebSocket from now on."""
+        # Not at the top: it takes 60 ms, which every other connection would wait for.
+        from natstui.jetstream.connection.websocket import WebSocket
+
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
-        websocket = WebSocket(self._io_writer.transport, protocol)
+        websocket = WebSocket(self._io_writer.transport, protocol, uri)
         async with asyncio.timeout(timeout_s):
-            await websocket.shake_hands(uri.netloc.rpartition("@")[2], uri.path or "/")
+            await websocket.open()
         loop = asyncio.get_running_loop()
         self._under_writer, self._io_reader = self._io_writer, reader
         self._io_writer = asyncio.StreamWriter(websocket, protocol, reader, loop)

@@ -1,0 +1,189 @@
+"""A WebSocket as an asyncio transport: above it, it looks like any other socket.
+
+It lies between a socket, encrypted or not, and whoever reads bytes from it, as asyncio's TLS does.
+The protocol (RFC 6455) is that of the library `websockets`, without its input and output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import ParseResult
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidMessage, InvalidStatus
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import WebSocketURI
+
+_DATA = (Opcode.CONT, Opcode.TEXT, Opcode.BINARY)
+
+
+class NotAWebSocket(ConnectionError):
+    """The peer does not follow the WebSocket protocol."""
+
+
+class WebSocket(asyncio.Transport):
+    """The transport that the user of the WebSocket sees; below it is that of the socket."""
+
+    def __init__(
+        self, under: asyncio.Transport, above: asyncio.Protocol, uri: ParseResult
+    ) -> None:
+        super().__init__({"websocket": True})
+        self._under, self._above = under, above
+        address = WebSocketURI(
+            uri.scheme == "wss", uri.hostname or "", uri.port or 0, uri.path, uri.query
+        )
+        self._protocol = ClientProtocol(address, max_size=None)
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        under.set_protocol(_SocketProtocol(self))
+
+    async def open(self) -> None:
+        """Do the opening handshake; raise ConnectionError when the server refuses it."""
+        self._protocol.send_request(self._protocol.connect())
+        self._flush()
+        await self._opened
+
+    def _flush(self) -> None:
+        """Write what the protocol has to send to the socket; close it after the last byte."""
+        for data in self._protocol.data_to_send():
+            if data:
+                self._under.write(data)
+            else:
+                self._under.close()
+
+    def receive(self, data: bytes) -> None:
+        """Pass the contents of frames in bytes from the socket to the user."""
+        if self._protocol.state is State.CLOSED:
+            return
+        self._protocol.receive_data(data)
+        events = self._protocol.events_received()
+        if not self._opened.done() and not self._finish_handshake():
+            return
+        for event in events:
+            if isinstance(event, Frame) and event.opcode in _DATA and event.data:
+                self._above.data_received(bytes(event.data))
+        self._flush()
+        if self._protocol.parser_exc is not None:
+            self._under.abort()
+        elif self._protocol.state is State.CLOSING:
+            self._under.close()
+
+    def _finish_handshake(self) -> bool:
+        """Return whether the handshake is complete; fail `open` when it is refused."""
+        error = self._protocol.handshake_exc
+        if error is None:
+            if self._protocol.state is not State.CONNECTING:
+                self._above.connection_made(self)
+                self._opened.set_result(None)
+            return self._opened.done()
+        if isinstance(error, InvalidStatus):
+            status = f"{error.response.status_code} {error.response.reason_phrase}"
+            reason = f"the reply to the handshake of a WebSocket is {status[:60]!r}"
+        elif isinstance(error, InvalidMessage):
+            reason = "the server does not reply as a WebSocket does: is this its nats:// port?"
+        else:
+            reason = f"the reply to the handshake of a WebSocket is not valid: {error}"
+        self._opened.set_exception(NotAWebSocket(reason))
+        self._under.abort()
+        return False
+
+    def lose(self, error: Exception | None) -> None:
+        """Report the end of the socket to the user."""
+        if self._opened.done():
+            broken = self._protocol.parser_exc
+            if broken is not None:
+                error = NotAWebSocket(f"the server broke the WebSocket protocol: {broken}")
+            self._above.connection_lost(error)
+        else:
+            self._opened.set_exception(error or NotAWebSocket("the server hung up"))
+
+    @property
+    def above(self) -> asyncio.Protocol:
+        """The protocol that receives the bytes."""
+        return self._above
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Replace the protocol that receives the bytes."""
+        assert isinstance(protocol, asyncio.Protocol)
+        self._above = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Return the protocol that receives the bytes."""
+        return self._above
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return what is known of the socket, and that there is a WebSocket around it."""
+        return super().get_extra_info(name) or self._under.get_extra_info(name, default)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes as one frame."""
+        if data and self._protocol.state is State.OPEN:
+            self._protocol.send_binary(bytes(data))
+            self._flush()
+
+    def can_write_eof(self) -> bool:
+        """No: a WebSocket ends both ways at once."""
+        return False
+
+    def close(self) -> None:
+        """Send a close frame, then close the socket."""
+        if not self._under.is_closing():
+            if self._protocol.state is State.OPEN:
+                self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
+                self._flush()
+            self._under.close()
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        self._under.abort()
+
+    def is_closing(self) -> bool:
+        """Return whether it is closed, or soon will be."""
+        return self._under.is_closing()
+
+    def pause_reading(self) -> None:
+        """Leave what comes in the socket."""
+        self._under.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._under.resume_reading()
+
+    def is_reading(self) -> bool:
+        """Return whether what comes is read."""
+        return self._under.is_reading()
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes wait for the socket, heads of frames included."""
+        return self._under.get_write_buffer_size()
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        """Return from and to how many waiting bytes writing is paused."""
+        return self._under.get_write_buffer_limits()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set from and to how many waiting bytes writing is paused."""
+        self._under.set_write_buffer_limits(high=high, low=low)
+
+
+class _SocketProtocol(asyncio.Protocol):
+    """Passes what happens at the socket to the WebSocket."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+
+    def data_received(self, data: bytes) -> None:
+        self._websocket.receive(data)
+
+    def eof_received(self) -> bool | None:
+        return self._websocket.above.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._websocket.lose(exc)
+
+    def pause_writing(self) -> None:
+        self._websocket.above.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._websocket.above.resume_writing()

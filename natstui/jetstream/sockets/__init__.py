@@ -1,1 +1,0 @@
-"""What lies under a connection: sockets, with TLS or inside a WebSocket."""

@@ -166,6 +166,8 @@ def root(ctx: click.Context, engine: str | None, viewer: ViewerFlags) -> None:
     Without a command: open the screen.
     """
     arguments = viewer.arguments()
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
     if ctx.invoked_subcommand:
         if engine or arguments:
             # If they were ignored, the command would do something else than was typed.

@@ -7,7 +7,7 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import click
 
@@ -17,6 +17,9 @@ _GAP = "  "
 _NARROWEST_CELLS = 8
 _WIDEST_CELLS = 255
 """No name of a stream or consumer is longer; one long value must not pad every other row."""
+COLOURS: Mapping[str, str] = {"ok": "green", "warn": "yellow", "bad": "red"}
+"""Level of a status → its colour on a terminal."""
+_SEVERITIES = {"CRITICAL": "red", "WARNING": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Column:
     """The column with the highest number is left out first; one with 0 never is."""
     shrinks: bool = False
     """It may be cut, ending in `…`."""
+    colours: Mapping[str, str] = field(default_factory=dict)
+    """Text of a cell → its colour on a terminal."""
 
 
 def stdout_width() -> int | None:
@@ -47,6 +52,16 @@ def hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
         for one in text.split("\n")
     ]
     return "\n".join(part for parts in lines for part in parts)
+
+
+def severities_coloured(text: str) -> str:
+    """Return a text whose lines that begin with a severity begin in its colour."""
+    lines = []
+    for line in text.split("\n"):
+        word, space, rest = line.partition(" ")
+        colour = _SEVERITIES.get(word)
+        lines.append(line if colour is None else click.style(word, fg=colour) + space + rest)
+    return "\n".join(lines)
 
 
 def cells_count(text: str) -> int:
@@ -75,14 +90,15 @@ def table(
 ) -> list[str]:
     """Return the lines of a table, its titles first; None for a width is that of a pipe.
 
-    Every cell becomes one harmless line of bounded length.
+    Every cell becomes one harmless line of bounded length. On a terminal titles are bold.
     """
     grid = [[column.title for column in columns]]
     grid += [[cut(clean_line(text), _WIDEST_CELLS) for text in row] for row in rows]
     widths = [max(cells_count(row[place]) for row in grid) for place in range(len(columns))]
     if width_cells is not None:
         _narrow(columns, widths, width_cells)
-    return [_line(columns, row, widths) for row in grid]
+    titles, *lines = (_line(columns, row, widths, width_cells is not None) for row in grid)
+    return [titles if width_cells is None else click.style(titles, bold=True), *lines]
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -121,12 +137,16 @@ def _least(columns: Sequence[Column], widths: Sequence[int]) -> int:
     )  # fmt: skip
 
 
-def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> str:
+def _line(
+    columns: Sequence[Column], row: Sequence[str], widths: Sequence[int], is_coloured: bool
+) -> str:
     cells = []
     for column, text, width in zip(columns, row, widths, strict=True):
         if width:
+            colour = column.colours.get(text) if is_coloured else None
             text = cut(text, width)
             pad = " " * (width - cells_count(text))
+            text = text if colour is None else click.style(text, fg=colour)
             cells.append(pad + text if column.numeric else text + pad)
     return _GAP.join(cells).rstrip()
 

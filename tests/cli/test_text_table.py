@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.cli.text_table import hanging, print_rows
+from natstui.cli.text_table import Column, hanging, print_rows, severities_coloured, table
 
 
 def test_a_long_line_goes_on_below_its_value_and_a_pipe_gets_it_whole() -> None:
@@ -22,3 +22,18 @@ def test_words_stand_to_the_left_and_numbers_to_the_right(
         "S     a.>           7",
         "LONG  b         12345",
     ]
+
+
+def test_a_terminal_gets_bold_titles_and_colours_and_a_pipe_neither() -> None:
+    columns = (Column("NAME", numeric=False), Column("STATUS", colours={"stuck": "red"}))
+    rows = [("a", "stuck"), ("b", "ok")]
+    assert table(columns, rows, None) == ["NAME  STATUS", "a      stuck", "b         ok"]
+    titles, stuck, fine = table(columns, rows, 80)
+    assert titles == "\x1b[1mNAME  STATUS\x1b[0m"
+    assert stuck == "a      \x1b[31mstuck\x1b[0m"
+    assert fine == "b         ok"
+
+
+def test_lines_that_begin_with_a_severity_begin_in_its_colour() -> None:
+    text = severities_coloured("CRITICAL  NT-C09 x\n  CRITICAL\nWARNING y")
+    assert text == ("\x1b[31mCRITICAL\x1b[0m  NT-C09 x\n  CRITICAL\n\x1b[33mWARNING\x1b[0m y")

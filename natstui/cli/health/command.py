@@ -13,6 +13,7 @@ from natstui.clean import clean_text
 from natstui.cli.complete import consumers, on_stream
 from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
 from natstui.cli.sections import command
+from natstui.cli.text_table import severities_coloured
 from natstui.errors import NatstuiError, UsageError
 from natstui.units import parse_duration_ns
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from natstui.model.records.tap import StartTap
 
 _UNKNOWN = 3
+_COLOURS = {0: "green", 1: "yellow", 2: "red"}
+"""Exit code → the colour of the verdict on a terminal."""
 
 
 def _catalogue(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -96,7 +99,8 @@ def health(
     else:
         silenced = words["ignore_silences"]
         report, _ = _look(flags, chosen, words["for_text"], with_silenced=silenced)
-    click.echo(FORMATS["json" if as_json else form](report), nl=False)
+    text = FORMATS["json" if as_json else form](report)
+    click.echo(severities_coloured(text) if form == "text" else text, nl=False)
     sys.exit(int(report.verdict))
 
 
@@ -151,7 +155,8 @@ def stuck(
         click.echo(explained_json(state, stream, consumer, report, tapped))
     else:
         lines = explained(state, stream, consumer, report, tapped, with_facts=with_facts)
-        click.echo("\n".join(lines))
+        title = click.style(lines[0], fg=_COLOURS.get(int(report.verdict)), bold=True)
+        click.echo("\n".join([title, severities_coloured("\n".join(lines[1:]))]))
     sys.exit(int(report.verdict))
 
 

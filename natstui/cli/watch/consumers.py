@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
-from natstui.cli.text_table import Column, table
+from natstui.cli.text_table import COLOURS, Column, table
 from natstui.cli.watch.values import (
     Freshness,
     ago,
@@ -170,7 +170,13 @@ def active_at_us(row: ConsumerRow) -> int | None:
 
 def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
     """Return the lines of the consumers' table."""
-    return table(_CONSUMER, [_consumer_cells(row) for row in rows], width_cells)
+    colours = {
+        marked(row.status, row.stale): COLOURS[row.status_level]
+        for row in rows
+        if row.status_level in COLOURS
+    }
+    columns = [replace(it, colours=colours) if it.title == "STATUS" else it for it in _CONSUMER]
+    return table(columns, [_consumer_cells(row) for row in rows], width_cells)
 
 
 def _consumer_cells(row: ConsumerRow) -> list[str]:

@@ -24,7 +24,7 @@ API = "$JS.API."
 SYSTEM = "$SYS.REQ."
 _READS = re.compile(
     r"INFO|ACCOUNT\.|(STREAM|CONSUMER)\.(INFO|LIST|NAMES)\b|STREAM\.MSG\.GET\.|DIRECT\.GET\.|"
-    r"STREAM\.SNAPSHOT\.|CONSUMER\.(CREATE|DELETE|DURABLE\.CREATE)\..*\bnatstui-"
+    r"STREAM\.SNAPSHOT\.|CONSUMER\.(CREATE|DELETE|DURABLE\.CREATE|MSG\.NEXT)\..*\bnatstui-"
 )
 """The requests of the JetStream API that change nothing; a reader is a consumer of our own."""
 _VERB = re.compile(

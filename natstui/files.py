@@ -246,10 +246,14 @@ def open_lock(path: Path) -> int:
 def open_log(path: Path, *, mode: int = 0o666) -> int:
     """Return a descriptor that appends to a file, made if need be: never to one behind a link.
 
-    Raises OSError, also for a FIFO, device or folder.
+    Raises OSError, also for a FIFO, device or folder, and for a file that has two names.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-    return _plain_descriptor(path, flags, mode)
+    descriptor = _plain_descriptor(path, flags, mode)
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.EMLINK, "it has another name as well", str(path))
+    return descriptor
 
 
 def _plain_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:

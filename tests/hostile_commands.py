@@ -38,18 +38,57 @@ class Use:
     changes: str = ""
     """The subjects of its own changes, as a regular expression; empty: it only reads."""
     as_system: bool = False
+    most_s: float = LONGEST_S
+    """After so long it hangs."""
 
 
-_NONE = ("analyze", "bench", "config", "context", "demo", "engine", "export", "help", "journal",
-         "reply", "replay", "replay-engine", "serve", "sessions")  # fmt: skip
-"""Commands that read no server, or whose engine is tested in its room."""
+_NONE = ("analyze", "config", "context", "demo", "export", "help", "journal", "replay",
+         "replay-engine", "serve", "sessions", "bench compare", "bench merge", "bench oldjs", "bench runs",
+         "bench scenarios", "bench show", "bench vs", "bench worker")  # fmt: skip
+"""Commands that read no server; a demo reads its own, and an analysis recordings."""
 PROCESSES = {
     "alert": "alert --json",
+    "engine": "engine",
     "metrics": "metrics --listen 127.0.0.1:0 --interval 300ms",
     "watch": "watch --json --interval 300ms",
     "record": "record --duration 10m --sessions {folder}",
 }
 """Commands that go on until they are stopped, in a process of their own."""
+
+REPLY = "reply"
+"""Answers requests: it is tried with lies about these."""
+
+
+def bench(words: str, changes: str = "") -> tuple[Use, ...]:
+    """Return a use of a benchmark: it ends by itself some time after a server falls silent."""
+    return (Use(f"bench {words} --no-save", changes, most_s=90.0),)
+
+
+BENCHMARKS = {
+    "bench js consume": bench("js consume --stream S --duration 1s"),
+    "bench js fetch": bench("js fetch --stream S --duration 1s"),
+    "bench js get": bench("js get --stream T --msgs 6"),
+    "bench js get-batch": bench("js get-batch --stream T --msgs 6"),
+    "bench js ordered": bench("js ordered --stream S --duration 1s"),
+    "bench js push": bench("js push --stream S --duration 1s"),
+    "bench js pub async": bench("js pub async s.b --stream S --msgs 6", r"s\.b"),
+    "bench js pub atomic": bench("js pub atomic s.b --stream S --msgs 6", r"s\.b"),
+    "bench js pub batch": bench("js pub batch s.b --stream S --msgs 6", r"s\.b"),
+    "bench js pub fast": bench("js pub fast s.b --stream S --msgs 6", r"s\.b"),
+    "bench js pub sync": bench("js pub sync s.b --stream S --msgs 6", r"s\.b"),
+    "bench js pubsub": bench("js pubsub s.b --stream S --msgs 6", r"s\.b"),
+    "bench kv get": bench("kv get --bucket B --msgs 6"),
+    "bench kv put": bench("kv put --bucket B --msgs 6", r"\$KV\.B\..*"),
+    "bench pub": bench("pub p.b --msgs 20", r"p\.b"),
+    "bench pubsub": bench("pubsub p.b --msgs 20", r"p\.b"),
+    "bench request": bench("request q.b --msgs 3", r"q\.b"),
+    "bench run": bench("run fanout --duration 1s", r"fanout.*"),
+    "bench serve": bench("serve q.b --duration 1s"),
+    "bench service request": bench("service request q.b --msgs 3", r"q\.b"),
+    "bench service serve": bench("service serve q.b --duration 1s"),
+    "bench sub": bench("sub p.b --duration 1s"),
+}
+"""They start processes, and take seconds each."""
 
 USES: dict[str, tuple[Use, ...]] = {
     "backup": (Use("backup {folder}/backup"), Use("backup {folder}/backup --consumers --json")),
@@ -124,7 +163,7 @@ USES: dict[str, tuple[Use, ...]] = {
     "object seal": (Use("object seal F"),),
     "overview": (Use("overview --for 1s"), Use("overview --for 1s --json")),
     "pub": (Use("pub s.a hello", r"s\.a"), Use("pub s.a hello --jetstream", r"s\.a")),
-    "request": (Use("request q.a hello --timeout 1s", r"q\.a"),),
+    "request": (Use("request q.a hello", r"q\.a"),),
     "restore": (Use("restore {whole}", r"\$JS\.API\.STREAM\.RESTORE\..*"),),
     "servers": (Use("servers", as_system=True), Use("servers --json", as_system=True),
                 Use("servers")),
@@ -188,8 +227,9 @@ def commands() -> Iterator[str]:
 
 def untested() -> set[str]:
     """Return the commands that no table here has."""
-    known = USES.keys() | PROCESSES.keys()
-    return {one for one in commands() if one not in known and one.split()[0] not in _NONE}
+    known = {*USES, *BENCHMARKS, *PROCESSES, REPLY}
+    return {one for one in commands()
+            if one not in known and one not in _NONE and one.split()[0] not in _NONE}  # fmt: skip
 
 
 def only_reads(command: str) -> bool:
@@ -272,11 +312,11 @@ def problems(use: Use, lie: Lie, wire: Wire, home: Path) -> list[str]:
     }
     os.chdir(folder)
     try:
-        with in_time():
+        with in_time(use.most_s):
             words = use.words.format(folder=folder, whole=home.parent / "whole").split()
             done = CliRunner().invoke(root, words, env=environment)
     except TookTooLong:
-        found.append(f"no end within {LONGEST_S:g} s")
+        found.append(f"no end within {use.most_s:g} s")
         return found
     finally:
         os.chdir(here)

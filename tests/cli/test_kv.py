@@ -230,3 +230,19 @@ async def test_watching_goes_on_after_the_server_was_away(
     async with asyncio.timeout(PATIENCE_S):
         done = await watching
     assert [one["value"] for one in lines(done.stdout)] == ["1", "2", "3", "4"]
+
+
+async def test_a_ttl_below_that_of_markers_is_told_as_what_it_becomes(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        for bucket, history in ("ONE", "1"), ("MORE", "5"):
+            words = ("--marker-ttl", "10m", "--history", history)
+            await run(shell, "kv", "add", bucket, *words)
+            short = (await run(shell, "kv", "create", bucket, "k", "x", "--ttl", "3s")).stdout
+            message = await nc.jetstream().get_last_msg(f"KV_{bucket}", f"$KV.{bucket}.k")
+            assert message.headers is not None
+            is_lifted = message.headers["Nats-TTL"] != "3s"
+            assert ("kept 10m00s, not 3s" in short) == is_lifted, short
+            long = (await run(shell, "kv", "create", bucket, "l", "x", "--ttl", "11m")).stdout
+            assert "kept" not in long

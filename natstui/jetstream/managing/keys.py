@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from natstui.errors import Conflict, NotFound, RequestFailed, UsageError
+from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.times import time_us
@@ -30,7 +30,7 @@ from natstui.model.assets.buckets import (
 from natstui.model.assets.loss import Loss
 from natstui.model.records.managing import Confirmation, JournalEntry
 from natstui.model.records.stores import KeyAction
-from natstui.units import bytes_text, counted, parse_duration_ns
+from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _CHANGED = {10071, 10164}
@@ -173,7 +173,29 @@ async def _write(
     )
     done = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[asked.action]
     text = f"key {asked.key} of {asked.bucket} {done}, revision {ack.stored_seq}"
+    text += await _kept_longer(writer.client, asked, bucket.config, ack.stored_seq)
     return ChangeResult(text, before if present.revision else None, {"revision": ack.stored_seq})
+
+
+async def _kept_longer(
+    client: Client, asked: KeyChange, config: Mapping[str, Any], seq: int
+) -> str:
+    """Return that the server keeps a value longer than asked for; nothing where it does not.
+
+    Some servers lift a TTL to that of the bucket's markers, which the stored message shows.
+    """
+    marker_s = (config.get("subject_delete_marker_ttl") or 0) / 1e9
+    if asked.ttl is None or asked.ttl == "never" or ttl_s_of(asked.ttl) >= marker_s:
+        return ""
+    try:
+        verb = f"STREAM.MSG.GET.{KV}{asked.bucket}"
+        message = json.loads(await client.request(verb, {"seq": seq}))["message"]
+        kept_s = ttl_s_of(_headers(message).get(TTL, asked.ttl))
+    except (NatstuiError, ValueError):
+        return "; whether the server keeps it longer cannot be read"
+    if kept_s <= ttl_s_of(asked.ttl):
+        return ""
+    return f"; kept {duration_text(kept_s)}, not {asked.ttl}: the bucket's marker TTL is longer"
 
 
 async def _loses(
@@ -244,6 +266,11 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     return KeyChange("put_key", bucket, key, value, if_revision=after, ttl=ttl)
 
 
+def ttl_s_of(ttl: str) -> float:
+    """Return the seconds of a Nats-TTL; raises ValueError for a text that says nothing."""
+    return int(ttl) if ttl.isdigit() else parse_duration_ns(ttl) / 1e9
+
+
 def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None:
     """Return the `Nats-TTL` of a value that is put back: what was left of it, at least 1 s.
 
@@ -252,7 +279,7 @@ def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None
     if ttl is None or ttl == "never":
         return ttl
     try:
-        ttl_s = int(ttl) if ttl.isdigit() else parse_duration_ns(ttl) / 1e9
+        ttl_s = ttl_s_of(ttl)
     except ValueError as error:
         raise Conflict(
             f"the value before has a Nats-TTL of {ttl!r}, which says nothing"

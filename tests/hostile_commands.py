@@ -82,7 +82,7 @@ BENCHMARKS = {
     "bench pub": bench("pub p.b --msgs 20", r"p\.b"),
     "bench pubsub": bench("pubsub p.b --msgs 20", r"p\.b"),
     "bench request": bench("request q.b --msgs 3", r"q\.b"),
-    "bench run": bench("run fanout --duration 1s", r"fanout.*"),
+    "bench run": bench("run fanout --duration 1s", "bench"),
     "bench serve": bench("serve q.b --duration 1s"),
     "bench service request": bench("service request q.b --msgs 3", r"q\.b"),
     "bench service serve": bench("service serve q.b --duration 1s"),

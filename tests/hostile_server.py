@@ -103,6 +103,7 @@ class Wire:
     """Where natstui connects, and what it sent there."""
 
     url: str
+    real_url: str = ""
     lie: Lie = TRUTH
     requests: list[str] = field(default_factory=list)
     replies: dict[str, list[bytes]] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class Wire:
 @contextmanager
 def lying(url: str) -> Iterator[Wire]:
     """Yield a wire to the server at `url`."""
-    ready, wire, ended = threading.Event(), Wire(""), asyncio.Event()
+    ready, wire, ended = threading.Event(), Wire("", url), asyncio.Event()
     loops = list[asyncio.AbstractEventLoop]()
 
     async def serve() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nats
 import pytest
 from click.testing import CliRunner
 
@@ -19,6 +22,7 @@ from natstui.cli.root import root
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.hostile_commands import (
+    BENCHMARKS,
     PROCESSES,
     USES,
     Use,
@@ -29,6 +33,7 @@ from tests.hostile_commands import (
     whole_lies,
 )
 from tests.hostile_server import TRUTH, Lie, Wire, is_change, lying
+from tests.jetstream.flushing import flushed
 
 pytestmark = [
     pytest.mark.server,
@@ -72,10 +77,15 @@ def test_every_command_is_here() -> None:
             assert not [use.words for use in uses if use.changes], command
 
 
-@pytest.mark.parametrize("command", USES)
+CHECKED = {**USES, **{name: BENCHMARKS[name] for name in
+           ("bench js get", "bench js ordered", "bench js push", "bench js pub sync")}}  # fmt: skip
+"""Of benchmarks one of each way to read; make fuzz tries them all."""
+
+
+@pytest.mark.parametrize("command", CHECKED)
 def test_no_lie_of_a_server_does_harm(command: str, wires: tuple[Wire, Wire, Path]) -> None:
     chance, wrong = random.Random(command), list[str]()
-    uses = USES[command]
+    uses = CHECKED[command]
     for use in chance.sample(uses, min(2, len(uses))):
         wire = wires[1] if use.as_system else wires[0]
         wire.replies.clear()
@@ -145,7 +155,8 @@ def test_what_watches_goes_on_with_a_server_that_lies(
         [sys.executable, "-m", "natstui", *PROCESSES[command].format(folder=tmp_path).split()],
         env={**os.environ, "NATSTUI_CONNECTION_SERVER": wire.url, "NATSTUI_CONFIG": str(config),
              "NATSTUI_MONITOR_INTERVAL_S": "0.3"},
-        stdin=subprocess.DEVNULL,
+        # An engine ends with it.
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -165,11 +176,68 @@ def test_what_watches_goes_on_with_a_server_that_lies(
         wire.lie = TRUTH
         process.kill()
         process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
+        for pipe in (process.stdin, process.stderr):
+            assert pipe is not None
+            pipe.close()
     assert "Traceback" not in said
     assert "\x1b" not in said
+    # What an engine survives as a defect of its own, it writes down.
+    assert [log.read_text() for log in tmp_path.rglob("crash-*.log")] == []
     assert not [subject for subject in wire.requests[begun:] if is_change(subject)]
+
+
+def test_no_lie_about_a_request_does_harm_to_what_replies(
+    wires: tuple[Wire, Wire, Path],
+) -> None:
+    wire = wires[0]
+    wire.lie, begun = TRUTH, len(wire.requests)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "natstui", "reply", "r.>", "hello"],
+        env={**os.environ, "NATSTUI_CONNECTION_SERVER": wire.url},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    lies = {name: lie for name, lie in whole_lies("").items() if name != "silence"}
+    lies |= {
+        f"wants its reply at {subject}": Lie("", lambda body: body, reply=subject.encode())
+        for subject in ("$JS.API.STREAM.PURGE.S", "$SYS.REQ.SERVER.PING", "$JS.ACK.S.C.1.1.1.1.0")
+    }
+    try:
+        said = [process.stderr.readline()]
+        for name in sorted(lies):
+            wire.lie = lies[name]
+            asyncio.run(ask_nobody(wires[0].real_url, "r.a"))
+        wire.lie = TRUTH
+        asyncio.run(ask_nobody(wires[0].real_url, "r.a"))
+        wait_for_requests(wire, begun + 3, process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    finally:
+        wire.lie = TRUTH
+        process.kill()
+        process.wait()
+    said += [out, err]
+    assert process.returncode == 0 and "replies" in err, said
+    assert not re.findall("[\x1b\x07\u202e\x9b]|Traceback", "".join(said))
+    sent = [
+        subject for subject in wire.requests[begun:] if not subject.startswith("$SYS.REQ.USER")
+    ]
+    assert not [
+        one
+        for one in sent
+        if one.startswith(("$JS.API.STREAM.PURGE", "$JS.ACK", "$SYS.REQ.SERVER"))
+    ]
+
+
+async def ask_nobody(url: str, subject: str) -> None:
+    """Send a request and do not wait for its reply."""
+    nc = await nats.connect(url)
+    await nc.publish(subject, b"?", reply="nobody.waits", headers={"A": "b"})
+    await flushed(nc)
+    await nc.close()
 
 
 def wait_for_requests(wire: Wire, count: int, process: subprocess.Popen[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_hostile_server import told, wires
-from tests.hostile_commands import USES, part_lies, whole_lies
+from tests.hostile_commands import BENCHMARKS, USES, part_lies, whole_lies
 from tests.hostile_server import TRUTH, Wire
 
 pytestmark = [
@@ -25,11 +25,14 @@ SLOW = ("STREAM.SNAPSHOT", "STREAM.RESTORE")
 """The first chunk of a snapshot may take a minute."""
 
 
-@pytest.mark.parametrize("command", USES)
+EVERY = USES | BENCHMARKS
+
+
+@pytest.mark.parametrize("command", EVERY)
 def test_no_lie_about_any_part_does_harm(command: str, wires: tuple[Wire, Wire, Path]) -> None:
     seed = time.time_ns()
     chance, wrong = random.Random(seed), list[str]()
-    for use in USES[command]:
+    for use in EVERY[command]:
         wire = wires[1] if use.as_system else wires[0]
         wire.replies.clear()
         told(use, TRUTH, wires)

@@ -43,8 +43,8 @@ class Use:
 
 
 _NONE = ("analyze", "config", "context", "demo", "export", "help", "journal", "replay",
-         "replay-engine", "serve", "sessions", "bench compare", "bench merge", "bench oldjs", "bench runs",
-         "bench scenarios", "bench show", "bench vs", "bench worker")  # fmt: skip
+         "replay-engine", "serve", "sessions", "bench compare", "bench merge", "bench oldjs",
+         "bench runs", "bench scenarios", "bench show", "bench vs", "bench worker")  # fmt: skip
 """Commands that read no server; a demo reads its own, and an analysis recordings."""
 PROCESSES = {
     "alert": "alert --json",

@@ -439,10 +439,8 @@ def dropped_at_once(f: Facts, known: bool) -> Found:
     if config is None or config.retention != "interest" or config.mirror or config.sealed:
         return None
     if not f.columns.consumers_count[f.row]:
-        last_seq = f.columns.last_seq[f.row]
-        return Seen(
-            f"no consumer: {counted(last_seq, 'message')} published, none is kept", hold_s=1.0
-        )
+        # Of what was published before nobody knows whether a consumer that is gone had it.
+        return Seen("no consumer: what is published now is not kept", hold_s=1.0)
     if f.is_covered or f.came_per_s is None or f.unwanted_per_s is None:
         return None
     share = DROPPED_SHARE / 2 if known else DROPPED_SHARE

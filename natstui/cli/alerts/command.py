@@ -27,7 +27,7 @@ _CANCEL_AGAIN_S = 0.5
 @command()
 @click.option(
     "--dry-run", "session", metavar="SESSION",
-    help="Only tell what would have been sent while this was recorded.",
+    help="Only print what would have been sent while this was recorded.",
 )  # fmt: skip
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per notice.")

@@ -171,7 +171,7 @@ def runs(*, as_json: bool, folder: Path) -> None:
 
 @command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
-@click.option("--json", "as_json", is_flag=True, help="The whole object.")
+@click.option("--json", "as_json", is_flag=True, help="The complete object.")
 @_library
 def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run. RUN is its name, a part of it, a file, or -1 for the newest."""

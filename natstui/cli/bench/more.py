@@ -22,7 +22,7 @@ def kv() -> None:
 
 def _bucket(name: str, pattern: Pattern, text: str) -> None:
     @kv.command(name, help=text)
-    @click.option("--bucket", metavar="NAME", help="Without it one is made for the run.")
+    @click.option("--bucket", metavar="NAME", help="Without it the run creates one.")
     @run_options
     def keys(*, bucket: str | None, options: RunOptions, connection: Any) -> None:
         from natstui.bench.plan.flags import bucket_plan

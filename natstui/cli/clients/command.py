@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--for", "for_text", metavar="TIME",
-    help="Look twice, so long apart, and tell the rates between.",
+    help="Read twice, so long apart, and print the rates between.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @connection_options

@@ -33,7 +33,7 @@ _FROM = (
     click.option("--unacknowledged", metavar="CONSUMER",
                  help="Only what this consumer has not acknowledged."),
     click.option("--given-up", metavar="CONSUMER",
-                 help="Only what this consumer gave up after its last delivery."),
+                 help="Only what this consumer dropped after max deliver."),
     click.option("--session", "sessions", metavar="NAME", multiple=True,
                  help="A recording that knows what was given up. Give it again for more."),
 )  # fmt: skip

@@ -28,7 +28,7 @@ from natstui.units import bytes_text, counted
 @message_options
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
 @click.option("--sleep", metavar="TIME", help="Wait so long between two of them: 100ms, 2s.")
-@click.option("--reply", metavar="SUBJECT", default="", help="Where answers shall go.")
+@click.option("--reply", metavar="SUBJECT", default="", help="The subject for replies.")
 @click.option(
     "--jetstream", "-J", "stored", is_flag=True, help="Wait until a stream has stored each."
 )
@@ -111,7 +111,7 @@ def _sent_text(batch: Batch) -> str:
 @click.option("--timeout", metavar="TIME", default="5s", help="How long to wait: 500ms, 2s.")
 @click.option(
     "--replies", metavar="NUMBER", type=click.IntRange(min=0), default=1,
-    help="Wait for so many; 0 takes all that come in time.",
+    help="Wait for so many; 0: all that arrive in time.",
 )  # fmt: skip
 @click.option("--raw", "-r", is_flag=True, help="Only the payload, as it is.")
 @change_flags

@@ -35,8 +35,12 @@ _READ_BYTES = 1 << 16
 @command()
 @click.argument("subject")
 @click.argument("body", required=False)
-@click.option("--echo", is_flag=True, help="Send back what was asked, with its headers.")
-@click.option("--command", metavar="COMMAND", help="Send back what it prints; asked on its stdin.")
+@click.option("--echo", is_flag=True, help="Reply with the request itself.")
+@click.option(
+    "--command",
+    metavar="COMMAND",
+    help="Reply with its output; the request is on stdin.",
+)
 @click.option("--queue", metavar="GROUP", default="", help="Take a share of a queue group.")
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
 @click.option("--sleep", metavar="TIME", help="Wait so long before each answer: 100ms, 2s.")

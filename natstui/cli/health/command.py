@@ -72,10 +72,10 @@ _HOW_LONG = click.option(
 )  # fmt: skip
 @click.option(
     "--min-severity", "least", type=click.Choice(["info", "warning", "critical"]),
-    default="warning", show_default=True, help="What is told; info has advice on settings.",
+    default="warning", show_default=True, help="The least severity; info has advice on settings.",
 )  # fmt: skip
 @click.option(
-    "--ignore-silences", is_flag=True, help="Tell also what was silenced on the findings screen."
+    "--ignore-silences", is_flag=True, help="Report also what was silenced on the findings screen."
 )
 @click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")

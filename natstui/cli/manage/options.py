@@ -186,7 +186,7 @@ def with_texts(
 
 def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., Any]:
     """Give a command `--file`, `--config` as the NATS CLI has it, and `--dry-run`."""
-    begin = "to begin with; - is stdin" if adding else "with what shall change"
+    begin = "to begin with; - is stdin" if adding else "with what should change"
     whole = "" if adding else " It is all of it: what it leaves out is as the server has it."
     dry = "Print it; exit 1 unless it is so already."
     dry = dry if adding else "Print the difference; exit 1 when there is one."

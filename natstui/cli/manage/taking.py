@@ -26,7 +26,7 @@ from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNex
 @command("next")
 @on_stream
 @consumer_name
-@click.option("--ack/--no-ack", default=None, help="Whether they are done with; has to be said.")
+@click.option("--ack/--no-ack", default=None, help="Ack them or not; one of both is required.")
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
 @click.option("--wait", metavar="TIME", default="5s", help="For each, so long at most: 500ms, 2s.")
 @click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")

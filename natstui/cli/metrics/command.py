@@ -22,7 +22,7 @@ _ASK_AGAIN_S = 10.0
     help="Where scrapes are answered; port 0 takes a free one.",
 )  # fmt: skip
 @click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
-@click.option("--json", "-j", "as_json", is_flag=True, help="Say as JSON where they are.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="Print the address as JSON.")
 @one_account_flags
 def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: bool) -> None:
     """Serve metrics for Prometheus.

@@ -203,7 +203,7 @@ def _is_place(word: str) -> bool:
 )
 @click.option("--jars", multiple=True, metavar="FILE", help="Jars that Spark loads.")
 @click.option("--scratch", help="Folder for what Spark cannot keep in memory.")
-@click.option("--log", help="File for what Spark has to say.")
+@click.option("--log", help="File for the log of Spark.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")
 @click.pass_context
 def analyze(

@@ -42,7 +42,7 @@ _where = click.option(
     help="As 'stored_msgs > 10k', over the fields of watch --json. Again: all must hold.",
 )  # fmt: skip
 _invert = click.option("--invert", is_flag=True, help="Those for which it does not hold.")
-_created = click.option("--created", metavar="TIME", help="Made longer ago than this: 2d.")
+_created = click.option("--created", metavar="TIME", help="Created longer ago than this: 2d.")
 _idle = click.option("--idle", metavar="TIME", help="Nothing happened for longer than this: 1h.")
 _names_only = click.option("--names", is_flag=True, help="Names alone, one a line.")
 

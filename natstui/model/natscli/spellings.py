@@ -157,13 +157,13 @@ SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
         Spelling(
             "tags", "As --tag.", lambda values: {"placement.tags": values}, "WORDS", hidden=True
         ),
-        Spelling("no-mirror", "Take the mirror away.", _always(mirror=""), only="edit"),
+        Spelling("no-mirror", "Remove the mirror.", _always(mirror=""), only="edit"),
         Spelling(
-            "no-transform", "Take the subject transform away.",
+            "no-transform", "Remove the subject transform.",
             _always(subject_transform__src="", subject_transform__dest=""), only="edit",
         ),
         Spelling(
-            "no-republish", "Take republishing away.",
+            "no-republish", "Stop republishing.",
             _always(republish__src="", republish__dest="", republish__headers_only=""),
             only="edit",
         ),

@@ -45,11 +45,11 @@ _MESSAGE = Field("seq", "Sequence", "count", "", "The message to delete.")
 _PAUSE = Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m.")
 _FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ack floor.")
 _PREFERRED = Field(
-    "preferred", "To server", "text", "", "Who shall lead; empty lets the others elect somebody.",
+    "preferred", "To server", "text", "", "The next leader; empty lets the others elect one.",
     flag="preferred",
 )  # fmt: skip
 _PEER = Field(
-    "peer", "Server", "text", "", "Whose copy is given up; another server takes its place.",
+    "peer", "Server", "text", "", "The server whose replica is removed.",
     flag="peer",
 )  # fmt: skip
 _GROUP = Field("group", "Group", "text", "", "The priority group to unpin.")

@@ -76,9 +76,19 @@ def _shown(name: str, value: Any) -> Any:
         return text if text.startswith(_REFERENCES) else STARS
     if name in ("creds", "nkey") and text.startswith("data:"):
         return STARS
+    if name == "webhook":
+        return _host_of(text)
     if name == "server":
         return ",".join(_without_user(part) for part in text.split(","))
     return text
+
+
+def _host_of(url: str) -> str:
+    """Return a URL up to its host: of webhooks all that follows may be the secret."""
+    scheme, mark, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    shown = _without_user(f"{scheme}{mark}{place.partition('?')[0]}")
+    return f"{shown}/{STARS}" if (slash and path) or "?" in place else shown
 
 
 def _without_user(address: str) -> str:

@@ -42,12 +42,16 @@ def test_the_table_shows_no_secret_either(tmp_path: Path) -> None:
         "[connection]\nuser = 'ann'\npassword = 'very-secret'\n"
         "[profiles.x]\npassword = 'very-secret'\ncreds = 'data:;base64,dmVyeQ=='\n"
         "[profiles.y]\ntoken = 'env://TOKEN'\n"
+        "[alerts.w]\nwebhook = 'https://ann:very-secret@chat.example/hooks/very-secret?t=very-secret'\n"
+        "[alerts.v]\nwebhook = 'https://chat.example?t=very-secret'\n"
     )
     shown = CliRunner().invoke(config, ["--config", str(file)], catch_exceptions=False).stdout
     assert "very-secret" not in shown
     assert "dmVyeQ" not in shown
     assert 'connection.user               "ann"' in shown
     assert '"env://TOKEN"' in shown
+    assert '"https://********@chat.example/********"' in shown
+    assert '"https://chat.example/********"' in shown
 
 
 def test_the_context_in_use_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,13 +37,18 @@ def test_no_lie_about_any_part_does_harm(command: str, wires: tuple[Wire, Wire, 
         wire.replies.clear()
         told(use, TRUTH, wires)
         replies = {verb: list(bodies) for verb, bodies in wire.replies.items()}
-        for verb, bodies in replies.items():
+        verbs, lies_count = sorted(replies), LIES_COUNT
+        if command in BENCHMARKS:
+            # Each use of them takes seconds.
+            verbs, lies_count = chance.sample(verbs, min(3, len(verbs))), 1
+        for verb in verbs:
+            bodies = replies[verb]
             lies = whole_lies(verb)
             if verb in SLOW or verb == "deliver":
                 del lies["silence"]
             parts = part_lies(verb, bodies[:3])
-            names = chance.sample(sorted(lies), LIES_COUNT)
-            names += chance.sample(sorted(parts), min(LIES_COUNT, len(parts)))
+            names = chance.sample(sorted(lies), lies_count)
+            names += chance.sample(sorted(parts), min(lies_count, len(parts)))
             for name in names:
                 found = told(use, (lies | parts)[name], wires)[1]
                 wrong += [f"{use.words}: {verb}: {name}: {one}" for one in found]

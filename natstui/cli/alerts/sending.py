@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from natstui.children import kill
 from natstui.clean import clean_line
@@ -20,6 +21,7 @@ from natstui.config.settings import Alert
 from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.http_client import http_request
 from natstui.jetstream.connection.client import Client
+from natstui.model.assets.subjects import is_literal
 from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding
 
@@ -44,8 +46,23 @@ def check(alerts: Mapping[str, Alert], *, read_only: bool) -> None:
             raise UsageError(f"{where}: there is no command {alert.command!r}")
         if alert.webhook is not None and not alert.webhook.startswith(("http://", "https://")):
             raise UsageError(f"{where}: a webhook begins with http:// or https://")
+        if alert.webhook is not None and not _is_url(alert.webhook):
+            raise UsageError(f"{where}: the webhook is no URL: it has no valid host or port")
+        if alert.subject is not None and not is_literal(alert.subject):
+            raise UsageError(
+                f"{where}: {clean_line(alert.subject)!r} is no subject to publish to: it has a "
+                "space, a wildcard or an empty token"
+            )
         if alert.subject is not None and read_only:
             raise UsageError(f"{where}: nothing is published on a connection that is read-only")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return bool(url.hostname) and (url.port is None or url.port > 0)
+    except ValueError:
+        return False
 
 
 def _program(command: str) -> str | None:

@@ -18,6 +18,7 @@ from natstui.bench.run.controller import Benchmark
 from natstui.config import Connection
 from natstui.errors import NatstuiError, Refused, RunFailed, SessionError
 from natstui.feed import Sink
+from natstui.model.bench.result import PreviousRun
 from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkCommand,
@@ -46,6 +47,8 @@ class Benchmarking:
         self._sink = sink
         self._folder = library.library_folder(named)
         self._running: Benchmark | None = None
+        self._previous: PreviousRun | None = None
+        """The run that the one that has just ended is compared with."""
 
     async def execute(self, command: BenchmarkCommand) -> Answer:
         """Execute a command; a start answers when the run is over, with its summary."""
@@ -82,18 +85,23 @@ class Benchmarking:
 
     async def _run_and_report(self, command: StartBenchmark) -> Answer:
         """Run a benchmark, and add its summary or failure as a record."""
+        self._previous = None
         try:
             sentence, summary = await self._start(command)
         except RunFailed as error:
             text = f"{error}\n{error.summary}\n"
-            self._sink.add(BenchmarkSummed(time.time_ns() // 1000, text, failed=True))
+            self._summed(text, failed=True)
             raise
         except NatstuiError as error:
-            self._sink.add(BenchmarkSummed(time.time_ns() // 1000, str(error), failed=True))
+            self._summed(str(error), failed=True)
             raise
         text = f"{sentence}\n{summary}\n"
-        self._sink.add(BenchmarkSummed(time.time_ns() // 1000, text, failed=False))
+        self._summed(text, failed=False)
         return sentence, json.dumps(summary)
+
+    def _summed(self, text: str, *, failed: bool) -> None:
+        now_us = time.time_ns() // 1000
+        self._sink.add(BenchmarkSummed(now_us, text, failed, self._previous))
 
     async def _start(self, command: StartBenchmark) -> tuple[str, str]:
         if self._running is not None:
@@ -115,6 +123,7 @@ class Benchmarking:
             environment(benchmark.link),
             () if benchmark.timeline is None else (benchmark.timeline,),
         )
+        self._previous = library.previous_run(run, self._folder)
         saved, is_saved = self._save(run)
         if benchmark.failure is not None:
             sentence = f"{benchmark.failure}; the partial result is {saved}"

@@ -10,9 +10,10 @@ from natstui.bench.plan.flags import overridden
 from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
 from natstui.model.bench.patterns import patterns_that
 from natstui.model.bench.plan import BenchmarkPlan
+from natstui.tui.bench.scenarios import scenario_row
 from natstui.tui.bench.setup.document import parsed, texts_of, with_texts, written
 from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, mistakes, slid
-from natstui.tui.bench.setup.preview import command_text, preview_lines
+from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 
 FAN_OUT = parsed(ready_scenarios()["fanout"])
 
@@ -182,3 +183,42 @@ def test_what_no_short_form_says_is_a_change_of_the_scenario_or_a_file() -> None
     )
     assert "FILE" in command_text(knee, texts | {"replicas": "3"}, ("soak", knee))
     assert "FILE" in command_text(knee, texts | {"duration": "5m"}, None)
+
+
+@pytest.mark.parametrize(("changes", "line"), [
+    ({}, "1 publisher → bench → 3 subscribers"),
+    ({"publishers": "0"}, "bench → 3 subscribers"),
+    ({"shape": "request"}, "1 requester ⇄ bench ⇄ 3 responders"),
+    ({"shape": "stream", "stream": "MINE", "publishers": "2"}, "2 publishers → MINE → 3 consumers"),
+    ({"shape": "read", "stream": "MINE"}, "MINE → 1 reader"),
+    ({"shape": "kv", "stream": "MINE"}, "1 client → MINE"),
+])  # fmt: skip
+def test_who_sends_through_what_to_whom_is_drawn(changes: dict[str, str], line: str) -> None:
+    texts = texts_of(FAN_OUT) | changes
+    assert drawing_lines(texts, 20) == [line]
+    boxes = drawing_lines(texts, 90)
+    assert len(boxes) == 3
+    assert [box.strip() for box in boxes[1].split("│")[1::2]] == line.replace("⇄", "→").split(
+        " → "
+    )
+
+
+def test_the_rate_stands_on_the_arrow() -> None:
+    texts = texts_of(FAN_OUT) | {"rate": "2000"}
+    assert "── 2000/s ─▶" in drawing_lines(texts, 90)[1]
+
+
+def test_a_scenario_is_a_row_of_a_table() -> None:
+    row = scenario_row("fanout", "Fan-out: 1 publisher", ready_scenarios()["fanout"])
+    assert row.split() == [
+        "fanout",
+        "core",
+        "1",
+        "→",
+        "3",
+        "15k",
+        "max",
+        *"Fan-out: 1 publisher".split(),
+    ]
+    knee = scenario_row("knee", "Find the knee", ready_scenarios()["knee"])
+    assert knee.index("stream") == row.index("core") and knee.index("Find") == row.index("Fan-out")

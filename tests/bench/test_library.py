@@ -94,6 +94,26 @@ def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
             library.load("some-title", tmp_path)
 
 
+def test_a_run_is_compared_with_the_last_complete_one_of_the_same_plan(tmp_path: Path) -> None:
+    def at(second: int, plan: BenchmarkPlan = PLAN, *, partial: bool = False) -> library.SavedRun:
+        one = replace(result(), started_at_us=second * 1_000_000)
+        run = library.saved_run(plan, (one,), environment(None))
+        return replace(run, partial=partial)
+
+    now = at(50)
+    assert library.previous_run(now, tmp_path) is None
+    others = (at(10), at(20), at(30, partial=True), at(40, replace(PLAN, duration_s=9.0)), at(60))
+    for run in (*others, now):
+        library.save(run, tmp_path)
+    (tmp_path / f"19700101-000045-000{now.name[len('19700101-000050-000') :]}.json").write_text(
+        "{"
+    )
+    found = library.previous_run(now, tmp_path)
+    assert found is not None
+    assert (found.at_us, found.latency) == (20_000_000, "ack")
+    assert found.publish_per_s == result().publish_per_s
+
+
 def test_a_long_title_ends_with_a_whole_word_in_the_name() -> None:
     title = "Fan-out to watch: 15,000 to 3, a step every 80 ms"
     saved = library.saved_run(replace(PLAN, title=title), (result(),), environment(None))

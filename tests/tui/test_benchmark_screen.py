@@ -11,15 +11,19 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts, bucket_of, from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
-from natstui.model.bench.result import Accounting, BenchmarkResult
+from natstui.model.bench.result import Accounting, BenchmarkResult, PreviousRun
 from natstui.model.bench.view import BenchmarkView, WorkerPoint, so_far
 from natstui.model.records.benchmark import (
     BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
     BenchmarkPlanned,
     BenchmarkProgress,
     BenchmarkReport,
+    BenchmarkSummed,
 )
 from natstui.tui.bench.charts import added_up, cumulative_chart, throughput, throughput_chart
+from natstui.tui.bench.figures import large, main_figures
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
@@ -138,17 +142,20 @@ def latencies(**counts: int) -> BenchmarkView:
     return replace(view_of([point(100_000, 10)]), merged=Latencies(e2e=one))
 
 
-def test_the_distribution_shows_its_tail_and_where_the_percentiles_are() -> None:
-    lines = distribution_section(latencies(us100=9000, us1000=900, us60000=20), 60).lines
+def test_the_distribution_is_as_long_as_its_counts_and_shows_where_the_percentiles_are() -> None:
+    view = latencies(us100=9000, us1000=900, us60000=20)
+    lines = distribution_section(view, 70, colors=("a", "b", "c")).lines
     told = {line.label: line.text.split() for line in lines}
-    bars = {label: len(words[0]) for label, words in told.items() if words[0][0] == "█"}
-    assert told["< 0.13"][1:] == ["9000", "p50", "p90"]
-    assert told["< 1.05"][1:] == ["900", "p99"]
-    assert told["< 67.1"][1:] == ["20", "p99.9"]
+    bars = {line.label: sum(letter in "█▏▎▍▌▋▊▉" for letter in line.text) for line in lines}
+    assert told["< 0.13"][1:] == ["9000", "◂", "p50", "p90"]
+    assert told["< 1.05"][1:] == ["900", "◂", "p99"]
+    assert told["< 67.1"] == ["▏", "20", "◂", "p99.9"], "a tail can be seen"
     assert told["< 2.10"] == ["0"], "the axis has no hole where nothing was"
-    assert bars["< 67.1"] > bars["< 0.13"] / 4, "a tail can be seen"
-    few = distribution_section(latencies(us100=9000, us1000=900, us60000=20), 60, 7).lines
-    assert (few[0].label, few[0].text.split()[1:]) == ("< 1.05", ["9900", "p50…p99"])
+    assert bars["< 1.05"] == pytest.approx(bars["< 0.13"] / 10, abs=1)
+    colors = {line.label: line.parts[0][2] for line in lines}
+    assert (colors["< 0.13"], colors["< 1.05"], colors["< 67.1"]) == ("a", "b", "c")
+    few = distribution_section(view, 70, 7).lines
+    assert (few[0].label, few[0].text.split()[1:]) == ("< 1.05", ["9900", "◂", "p50…p99"])
     assert len(few) == 7
 
 
@@ -159,12 +166,32 @@ def test_many_workers_stand_in_columns_and_a_busy_one_is_seen() -> None:
     )
     (narrow,) = worker_sections(view, 40)
     (wide,) = worker_sections(view, 120)
-    assert (len(narrow.lines), narrow.title) == (13, "P (12)")
+    assert (len(narrow.lines), narrow.title) == (13, "P (12)"), "no room for frames"
     assert 4 <= len(wide.lines) <= 7
     for section, width in ((narrow, 40), (wide, 120)):
         assert max(len(line.text) for line in section.lines) <= width
         assert [line.look for line in section.lines].count("warn") == 1
         assert "95%" in next(line.text for line in section.lines if line.look == "warn")
+
+
+@pytest.mark.parametrize(("width", "height", "columns", "rows"), [
+    (78, 9, 4, 9), (44, 30, 2, 30), (118, 20, 6, 18),
+])  # fmt: skip
+def test_every_worker_has_a_frame_in_as_many_columns_as_fit(
+    width: int, height: int, columns: int, rows: int
+) -> None:
+    view = view_of(*([point(100_000 * at, 10) for at in range(1, 30)] for _ in range(12)))
+    busy = (WorkerPoint(2_900_000, 0.1, 1, 0, 0, 0, 0.95),)
+    view = replace(view, series={**view.series, ("p", 3): busy})
+    (section,) = worker_sections(view, width, height, ("#010203",))
+    lines = [line.text for line in section.lines]
+    assert (lines[0].count("╭"), len(lines)) == (columns, rows)
+    assert len({len(line) for line in lines}) == 1 and len(lines[0]) <= width
+    assert " p 0 " in lines[0] and " 100/s " in lines[0] and " CPU 10% " in "".join(lines)
+    warned = [line.text[start:end] for line in section.lines
+              for start, end, look in line.parts if look == "warn"]  # fmt: skip
+    assert [words.split()[:2] for words in warned] == [["CPU", "95%"]]
+    assert any(look.startswith("#010203") for line in section.lines for *_, look in line.parts)
 
 
 def test_who_is_over_shows_no_rate_of_now_and_shares_say_who_got_what() -> None:
@@ -198,20 +225,55 @@ def test_of_every_worker_is_told_what_is_in_flight_and_how_long_its_messages_too
         report("c", 0, 200_000, Counts(received_msgs=30, acks_sent_msgs=23), e2e=700),
     ):
         view = view.after(one)
-    sent, taken = worker_sections(view, 120, 12)
-    assert [(one.title, one.lines[0].text.split()[-6:]) for one in (sent, taken)] == [
-        ("P (2), ack in ms", ["acked/s", "share", "in", "flight", "p50", "p99"]),
-        ("C (1), e2e in ms", ["received/s", "acks/s", "in", "flight", "p50", "p99"]),
-    ]
-    assert [one.text.split()[-4:] for one in (*sent.lines[1:], *taken.lines[1:])] == [
-        ["75%", "40", "0.20", "0.20"],
-        ["25%", "4", "3.01", "3.01"],
-        ["230", "7", "0.70", "0.70"],
-    ]
+    (framed,) = worker_sections(view, 240, 3)
+    below = framed.lines[-1].text
+    assert "share 75% · p99 0.20" in below and "share 25% · p99 3.01" in below
+    assert "p99 0.70 · in flight 7" in below
     assert so_far(view, 0).view() == view, "a replay that begins here shows the same"
-    (narrow, _) = worker_sections(view, 60, 12)
+    (narrow, _) = worker_sections(view, 60)
     assert narrow.lines[0].text.split()[-3:] == ["acked/s", "share", "p99"]
     assert max(len(one.text) for one in narrow.lines) <= 60
+
+
+def test_phases_workers_and_rates_that_changed_are_marked_on_the_charts() -> None:
+    view = view_of([point(100_000 * at, 10) for at in range(1, 80)])
+    for one in (
+        BenchmarkPhase(1_000_000, "x", "steady"),
+        BenchmarkLog(2_000_000, "x", "is killed", "p/0", "killed", "-p/0"),
+        BenchmarkLog(3_000_000, "x", "a remark"),
+        BenchmarkLog(4_000_000, "x", "p sends 2000 now", None, "rate", "2,000/s"),
+    ):
+        view = view.after(one)
+    chart = throughput_chart(view)
+    assert chart is not None
+    assert [(round(mark.at_s, 1), mark.text, mark.tone) for mark in chart.marks] == [
+        (-6.9, "steady", "note"), (-5.9, "-p/0", "bad"), (-3.9, "2,000/s", "note"),
+    ]  # fmt: skip
+
+
+def test_the_result_is_three_figures_against_the_last_run_of_the_same_plan() -> None:
+    running = BenchmarkView().after(
+        BenchmarkPlanned(0, "x", BenchmarkPlan("t", "", (Role("p", "publish"),), None, None))
+    )
+    running = replace(running, merged=Latencies(e2e=from_latencies([106_000_000])))
+    books = Accounting(10, 10, 0, 0, 0, 0, 10, 10, 9, 9, 0, 0, 0, 0, True)
+    result = BenchmarkResult(
+        "t", 0, 1.0, "ok", False, (), 10.0, 5669.0, 1.0, 1.0, Latencies(), Counts(), books, ()
+    )
+    over = running.after(BenchmarkFinished(200_000, "x", result, None))
+    figures = main_figures(over)
+    assert [one.text for one in figures] == ["5,669/s", "106 ms", "0 ✓"]
+    assert {one.before for one in figures} == {""}
+    before = PreviousRun("then", 0, None, 5000.0, "e2e", 212_000_000, 3)
+    compared = main_figures(over.after(BenchmarkSummed(3, "so", False, before)))
+    assert [one.before for one in compared] == [
+        "+13% against 5,000/s in the last run",
+        "-50% against 212 ms in the last run",
+        "3 in the last run",
+    ]
+    other = replace(before, latency="ack")
+    assert main_figures(over.after(BenchmarkSummed(3, "so", False, other)))[1].before == ""
+    assert len(large("5,669")) == 3 and len({len(row) for row in large("5,669")}) == 1
 
 
 async def finished(viewer: Viewer) -> None:
@@ -249,7 +311,7 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
         viewer.app.screen.post_message(RunScenario(FAN_OUT))
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-        await viewer.until(lambda: "SUBSCRIBERS (2)" in viewer.words, "workers")
+        await viewer.until(lambda: "subscribers 1" in viewer.words, "workers")
         await finished(viewer)
         await viewer.until(lambda: "message accounted for" in viewer.words, "summary")
         assert "sent 3,000" in viewer.words

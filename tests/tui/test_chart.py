@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.color import Color
 from textual.containers import VerticalScroll
 
 from natstui.model.live.state import State
@@ -17,7 +18,15 @@ from natstui.tui.frame.detail.charts import announced_at_us
 from natstui.tui.kit.chart import chart as chart_module
 from natstui.tui.kit.chart.chart import Chart, ChartData, Series
 from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
-from natstui.tui.kit.chart.frame import AREA, PlotFrame, column_values, plot_frame
+from natstui.tui.kit.chart.frame import (
+    ON,
+    SHADES,
+    Mark,
+    PlotFrame,
+    column_values,
+    plot_frame,
+    series_and_shade,
+)
 from natstui.tui.kit.chart.legend import Runs, legend_runs
 from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.looks import register_themes
@@ -76,29 +85,82 @@ def test_the_first_series_is_an_area_with_a_line_and_others_are_lines() -> None:
     series = (Series("a", [50.0] * 100), Series("b", [20.0] * 100))
     rows = roles_by_row(ChartData("x", "msgs", AT_S, series, 100))
     column = [row[30] for row in rows[:14]]
-    top = column.index(1)
+    top = next(at for at, ink in enumerate(column) if ink)
     below = column[top + 1 :]
-    assert set(column[:top]) == {0}
-    assert below.count(2 | AREA) == 1 and set(below) == {AREA, 2 | AREA}
+    assert area(column[top]) == 1
+    assert [ink % ON for ink in below].count(2) == 1
+    assert all(area(ink) == 1 for ink in below)
+    shares = [series_and_shade(ink // ON)[1] for ink in below]  # type: ignore[index]
+    assert shares == sorted(shares, reverse=True) and len(set(shares)) > 1, "darker further down"
+
+
+def area(ink: int) -> int | None:
+    """Return of which series the area is that a cell is on, or else that begins in it."""
+    found = series_and_shade(ink // ON) or series_and_shade(ink % ON)
+    return found and found[0]
+
+
+def drawn_zones(chart: ChartData, height: int = 16) -> list[int | None]:
+    """Return the areas of a column of a chart from above."""
+    return [area(row[30]) for row in roles_by_row(chart, height=height)[: height - 2]]
+
+
+def test_what_lies_between_two_series_has_the_colour_of_the_higher_one() -> None:
+    series = (Series("sent", [50.0] * 100), Series("received", [20.0] * 100))
+    chart = ChartData("x", "msgs", AT_S, series, 100, fill="between")
+    found = [each for each in drawn_zones(chart) if each]
+    assert found == sorted(found), found
+    assert found.count(1) > 3 and found.count(2) > 3
+    same = replace(chart, series=(series[0], Series("received", [51.0] * 100)))
+    edges = {area(ink) for row in roles_by_row(same)[:14] for ink in row[20:50] if ink}
+    assert edges == {1, 2}, "where both are one, both are seen"
+
+
+def test_a_band_is_what_lies_between_its_ends() -> None:
+    series = (Series("p50", [20.0] * 100), Series("p99", [50.0] * 100))
+    chart = ChartData("x", "s", AT_S, series, 100, fill="band", first_color=3)
+    column = [row[30] // ON for row in roles_by_row(chart)[:14]]
+    shares = [found[1] for ink in column if (found := series_and_shade(ink))]
+    assert {area(ink * ON) for ink in column if ink} == {4}
+    assert shares[0] > 0.3 and shares[-1] < 0.2, "below it the ground shows through"
+    gap = replace(
+        chart, series=(series[0], Series("p99", [50.0] * 30 + [None] * 40 + [50.0] * 30))
+    )
+    assert not any(drawn_zones(gap)), "one end alone is no band"
+
+
+def test_what_happened_is_marked_on_the_time_axis_and_named_where_there_is_room() -> None:
+    marks = (Mark(-50.0, "+", "+p/1", "good"), Mark(-48.0, "✖", "-p/0", "bad"),
+             Mark(-46.0, "±", "900/s"), Mark(-200.0, "▲", "long ago"))  # fmt: skip
+    chart = ChartData("x", "msgs", AT_S, (Series("a", [5.0] * 100),), 100, marks=marks)
+    frame = plot_frame(chart, 60, 16)
+    lines = ["".join(text for text, _ in line) for line in draw(frame)]
+    assert [sign for sign in lines[14] if sign in "+✖±▲"] == ["+", "✖", "±"]
+    assert "+p/1" in lines[0] and "-p/0" in lines[1] and "900/s" not in "".join(lines)
+    assert lines[14][frame.left + frame.column_of(-50.0)] == "+"
 
 
 def test_a_series_that_is_zero_throughout_is_in_the_legend_only() -> None:
     series = (Series("failed", [0.0] * 100), Series("sent", [20.0] * 100))
     chart = ChartData("x", "msgs", AT_S, series, 100)
     found = {role for row in roles_by_row(chart) for role in row}
-    assert 2 in found and AREA in found and not found & {1, 1 | AREA}
+    of = {each[0] for ink in found for part in divmod(ink, ON) if (each := series_and_shade(part))}
+    assert of == {2} and 1 not in {ink % ON for ink in found}
     legend = legend_runs(chart, 80)
     assert "failed 0" in "".join(text for text, _ in legend)
-    assert ("   ", 1) in legend and ("▂▂▂", 2 | AREA) in legend
+    assert ("   ", 1) in legend
+    assert [(ink % ON, area(ink)) for text, ink in legend if text == "▂▂▂"] == [(2, 2)]
 
 
 def test_two_series_that_coincide_are_both_seen() -> None:
     same = [50.0] * 100
     chart = ChartData("x", "msgs", AT_S, (Series("a", same), Series("b", list(same))), 100)
-    (line,) = [row for row in roles_by_row(chart) if 1 in row]
-    assert line.count(1) > 15 and line.count(2) > 15
+    rows = [[ink % ON for ink in row] for row in roles_by_row(chart)]
+    (line,) = [row for row in rows if 2 in row]
+    assert 60 - line.count(2) > 15 and line.count(2) > 15
     three = replace(chart, series=(*chart.series, Series("c", [51.0] * 100)))
-    assert {1, 2, 3} <= {role & ~AREA for row in roles_by_row(three, height=8) for role in row}
+    found = {role % ON for row in roles_by_row(three, height=8) for role in row}
+    assert {2, 3} <= found and any(series_and_shade(each) for each in found)
 
 
 @pytest.mark.parametrize("height", [2, 3, 4, 5, 9, 14, 30, 58])
@@ -176,7 +238,8 @@ async def test_lines_take_the_colours_of_the_theme() -> None:
                 for segment in strip
                 if segment.style and segment.style.color and segment.style.color.triplet
             }
-            assert color in inks
+            ground = Color.parse(app.theme_variables["background"])
+            assert ground.blend(Color.parse(color), SHADES[0]).hex.lower() in inks
 
 
 class Scrolled(App[None]):
@@ -285,7 +348,8 @@ def test_a_cross_hair_hides_no_line() -> None:
     assert crossed([("a  b", 3)], 1, 9) == [("a", 3), ("│", 9), (" b", 3)]
     assert crossed([("a  b", 3)], 3, 9) == [("a  b", 3)]
     assert crossed([("ab", 3)], 4, 9) == [("ab", 3), ("  ", 0), ("│", 9)]
-    assert crossed([("a  ", AREA)], 1, 9) == [("a", AREA), ("│", 9 | AREA), (" ", AREA)]
+    on = 32 * ON
+    assert crossed([("a  ", on)], 1, 9) == [("a", on), ("│", 9 + on), (" ", on)]
 
 
 def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:

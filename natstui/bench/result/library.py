@@ -18,14 +18,15 @@ from natstui.bench.result.metrics import Metrics, medians, metrics
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
 from natstui.files import read_plain, write_complete
-from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencies
+from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, main_latency, merge_latencies
 from natstui.model.bench.latency import TaggedInterval, hdr_log, is_histogram
 from natstui.model.bench.plan import BenchmarkPlan
-from natstui.model.bench.result import BenchmarkResult
+from natstui.model.bench.result import BenchmarkResult, PreviousRun
 from natstui.model.bench.timeline import Timeline
 from natstui.paths import private_folder, user_path
 
 SCHEMA_VERSION = 1
+_STAMP_LETTERS = len("20261123-174231-810-")
 _WORDS_MOST = 40
 """Letters of the title in a name, whole words only."""
 
@@ -143,6 +144,35 @@ def load(name: str, folder: Path) -> SavedRun:
     if not (name.endswith(".json") and path.is_file()):
         path = folder / f"{_find(name, runs(folder))}.json"
     return _decoded(path)
+
+
+def previous_run(run: SavedRun, folder: Path) -> PreviousRun | None:
+    """Return the figures of the last complete run of the same plan before this one, if any."""
+    title = run.name[_STAMP_LETTERS:]
+    for name in reversed(runs(folder)):
+        if name >= run.name or not name.endswith(title):
+            continue
+        try:
+            found = _decoded(folder / f"{name}.json")
+        except SessionError:
+            continue  # A file that is no run is reported by the list of runs.
+        if found.plan == run.plan and not found.partial:
+            return _as_previous(found)
+    return None
+
+
+def _as_previous(run: SavedRun) -> PreviousRun:
+    last = run.results[-1]
+    main = main_latency(last.latencies)
+    return PreviousRun(
+        name=run.name,
+        at_us=run.at_us,
+        publish_per_s=last.publish_per_s,
+        receive_per_s=last.receive_per_s,
+        latency=main and main[0],
+        p99_ns=main and main[1].percentile_ns(99),
+        lost_msgs=last.accounting.lost_msgs,
+    )
 
 
 def _decoded(path: Path) -> SavedRun:

@@ -38,7 +38,7 @@ from natstui.model.bench.payload_words import HOW, payload_of, payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
 from natstui.model.bench.timeline import Timeline
-from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, RunChange
 from natstui.model.records.link import LinkChanged
 
 
@@ -275,7 +275,7 @@ class Benchmark:
         ]
         if not chosen:
             raise NotFound("no role with a rate runs now: what runs is as fast as possible")
-        sentences = []
+        sentences, rates = [], []
         for one in chosen:
             now = segment_at(self._rates[one.name], self._state.elapsed_s())
             rate_per_s = per_s if per_s is not None else now.end_per_s * (factor or 1)
@@ -283,9 +283,10 @@ class Benchmark:
             for member in self._of(one.name):
                 member.send(Rate(per_s=rate_per_s / one.workers_count))
             sentences.append(f"{one.name} sends {rate_per_s:g} messages per second now")
+            rates.append(f"{rate_per_s:,.0f}/s")
         # From here on the rate has no planned steps, so there is no knee to look for.
         self._state.knee = Knee(replace(self.plan, roles=()))
-        return self._changed(sentences)
+        return self._changed(sentences, "rate", ", ".join(rates))
 
     def change_payload(self, text: str, role: str | None = None) -> str:
         """Let the senders send something else from now on; return a sentence.
@@ -315,17 +316,19 @@ class Benchmark:
             if one.traits.sends:
                 yield replace(one, payload=self._payloads.get(one.name, one.payload))
 
-    def _changed(self, sentences: list[str]) -> str:
+    def _changed(
+        self, sentences: list[str], change: RunChange | None = None, mark: str | None = None
+    ) -> str:
         """Let the result say that what ran was not what was planned, and since when."""
         text = ", ".join(sentences)
-        self._state.remark(f"after {self._state.elapsed_s():.1f} s: {text}")
+        self._state.remark(f"after {self._state.elapsed_s():.1f} s: {text}", change, mark)
         return text
 
     def kill_worker(self, role: str, worker_id: int | None = None) -> str:
         """Let a worker die as in a crash; return a sentence. Raises NotFound."""
         member = self._find(role, worker_id)
         member.kill()
-        self._state.log("is killed", member)
+        self._state.log("is killed", member, "killed", f"-{member.name}")
         return f"worker {member.name} is killed"
 
     def hold_workers(self, role: str | None = None) -> str:
@@ -378,7 +381,7 @@ class Benchmark:
         if role in self._payloads:
             member.send(NewPayload(payload=self._payloads[role]))
         member.let_go(self._go_at(time.monotonic_ns()))
-        state.log("is added", member)
+        state.log("is added", member, "added", f"+{member.name}")
         return f"worker {member.name} is added"
 
     async def _face(self, fault: Fault) -> None:

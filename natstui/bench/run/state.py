@@ -23,6 +23,7 @@ from natstui.model.records.benchmark import (
     BenchmarkPhase,
     BenchmarkReport,
     PhaseName,
+    RunChange,
 )
 
 _NOTHING = Counts()
@@ -77,15 +78,21 @@ class RunState:
             self.phase = phase
             self.sink.add(BenchmarkPhase(now_us(), self.run_id, phase))
 
-    def log(self, text: str, member: WorkerProcess | None = None) -> None:
-        """Put a line into the run's log."""
+    def log(
+        self,
+        text: str,
+        member: WorkerProcess | None = None,
+        change: RunChange | None = None,
+        mark: str | None = None,
+    ) -> None:
+        """Put a line into the run's log; `mark` is what charts say of a change of the run."""
         name = None if member is None else member.name
-        self.sink.add(BenchmarkLog(now_us(), self.run_id, text, name))
+        self.sink.add(BenchmarkLog(now_us(), self.run_id, text, name, change, mark))
 
-    def remark(self, text: str) -> None:
+    def remark(self, text: str, change: RunChange | None = None, mark: str | None = None) -> None:
         """Put a line into the log that the result shall say as well."""
         self.remarks.append(text)
-        self.log(text)
+        self.log(text, None, change, mark)
 
     def counts(self) -> Counts:
         """Return the sum over all workers, as far as it was told."""
@@ -139,7 +146,9 @@ class RunState:
 
     def _gone(self, member: WorkerProcess) -> None:
         if member.was_killed or (member.done is not None and member.done.died):
-            self.log("is dead", member)
+            # A worker that was killed is marked since then.
+            change: RunChange | None = None if member.was_killed else "killed"
+            self.log("is dead", member, change, change and f"-{member.name}")
         elif member.done is None and member.failed is not None:
             self.log(member.failed.sentence, member)
             # The others may survive a killed worker; the account says what is missing.

@@ -145,7 +145,7 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
         saved = _saved(plan, runs, line, cut_short=failure is not None)
         failure = _keep(saved, options) or failure
         if recording is not None:
-            recording.feed.add(_summed(saved, failure))
+            recording.feed.add(_summed(saved, failure, options.library))
     finally:
         if recording is not None:
             recording.close()
@@ -174,12 +174,16 @@ def _recording(
     return recording
 
 
-def _summed(saved: library.SavedRun | None, failure: NatstuiError | None) -> BenchmarkSummed:
+def _summed(
+    saved: library.SavedRun | None, failure: NatstuiError | None, folder: Path | None
+) -> BenchmarkSummed:
     """Return what a replay shows at the end."""
     parts = [] if failure is None else [str(failure)]
     if saved is not None:
         parts.append(summary_text(saved))
-    return BenchmarkSummed(time.time_ns() // 1000, "\n".join(parts), failed=failure is not None)
+    previous = library.previous_run(saved, folder) if saved is not None and folder else None
+    now_us = time.time_ns() // 1000
+    return BenchmarkSummed(now_us, "\n".join(parts), failure is not None, previous)
 
 
 def _repeat(

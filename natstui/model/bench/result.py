@@ -96,6 +96,21 @@ class Accounting:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviousRun:
+    """What a run is compared with: the last complete one of the same plan."""
+
+    name: str
+    """In the run library."""
+    at_us: int
+    publish_per_s: float | None
+    receive_per_s: float | None
+    latency: str | None
+    """Which latency the next one is of: the most telling one that was measured."""
+    p99_ns: int | None
+    lost_msgs: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class BenchmarkResult:
     """The result of one run: the object of `--json`."""
 

@@ -27,9 +27,11 @@ from natstui.model.records.benchmark import (
 )
 
 POINTS_KEPT = 600
+BEHIND_KEPT = 60
 LOGS_KEPT = 500
 _SECOND_US = 1_000_000
 _MERGED_AT_ONCE = 32
+_MARKED_PHASES = ("ramp", "warmup", "steady", "drain")
 
 WorkerKey = tuple[str, int]
 
@@ -101,6 +103,8 @@ class BenchmarkView:
     second: tuple[Latencies, ...] = ()
     """Reports of the second that is not over yet."""
     second_at_us: int = 0
+    behind_msgs: tuple[int, ...] = ()
+    """What was pending or unacknowledged at each of the last polls, oldest first."""
     log: tuple[BenchmarkLog, ...] = ()
     finished: BenchmarkFinished | None = None
     summed: BenchmarkSummed | None = None
@@ -117,12 +121,22 @@ class BenchmarkView:
             case BenchmarkPlanned():
                 return BenchmarkView(run_id=record.run_id, planned=record)
             case BenchmarkPhase():
-                entered = BenchmarkLog(record.at_us, record.run_id, f"phase {record.phase}")
+                entered = BenchmarkLog(
+                    record.at_us,
+                    record.run_id,
+                    f"phase {record.phase}",
+                    change="phase" if record.phase in _MARKED_PHASES else None,
+                    mark=record.phase,
+                )
                 return replace(_logged(self, entered), phase=record.phase)
             case BenchmarkReport():
                 return _after_report(self, record)
             case BenchmarkProgress():
-                return replace(self, progress=record)
+                behind_msgs = self.behind_msgs
+                if record.pending_msgs is not None:
+                    now_msgs = record.pending_msgs + (record.ack_pending_msgs or 0)
+                    behind_msgs = (*behind_msgs[1 - BEHIND_KEPT :], now_msgs)
+                return replace(self, progress=record, behind_msgs=behind_msgs)
             case BenchmarkLog():
                 return _logged(self, record)
             case BenchmarkFinished():
@@ -228,6 +242,8 @@ class BenchmarkSoFar:
     log: tuple[BenchmarkLog, ...]
     finished: BenchmarkFinished | None
     summed: BenchmarkSummed | None
+    behind_msgs: tuple[int, ...] = ()
+    """What was pending or unacknowledged at each of the last polls, oldest first."""
 
     def view(self) -> BenchmarkView:
         """Return it as a `BenchmarkView`."""
@@ -241,7 +257,7 @@ class BenchmarkSoFar:
 
 _SAME = (
     "run_id", "planned", "phase", "progress", "merged", "unmerged", "seconds", "second",
-    "second_at_us", "log", "finished", "summed",
+    "second_at_us", "log", "finished", "summed", "behind_msgs",
 )  # fmt: skip
 
 

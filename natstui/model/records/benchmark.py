@@ -7,8 +7,9 @@ from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import BenchmarkPlan
-from natstui.model.bench.result import BenchmarkResult
+from natstui.model.bench.result import BenchmarkResult, PreviousRun
 
+RunChange = Literal["phase", "added", "killed", "rate"]
 PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
 
 
@@ -77,6 +78,10 @@ class BenchmarkLog:
     text: str
     worker: str | None = None
     """`role/number` of the worker it is about."""
+    change: RunChange | None = None
+    """How it changed the run; None where it did not."""
+    mark: str | None = None
+    """What a mark on the time axis of a chart says of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class BenchmarkSummed:
     text: str
     """Several lines."""
     failed: bool
+    previous: PreviousRun | None = None
+    """The last saved run of the same plan before it; None where there is none."""
 
 
 BenchmarkRecord = (

@@ -7,8 +7,11 @@ from itertools import pairwise
 
 from natstui.model.bench.counts import main_latency
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
-from natstui.tui.kit.chart.frame import ChartData, Series
+from natstui.model.records.benchmark import RunChange
+from natstui.tui.kit.chart.frame import ChartData, Mark, Series, Tone
 
+SENT_COLOR, RECEIVED_COLOR, LATENCY_COLOR = 0, 1, 3
+"""Which of the colours of lines each has, on every chart and panel."""
 SLOT_US = 100_000
 """Width of a slot of the throughput lines; reports come a little more often."""
 
@@ -116,6 +119,27 @@ def throughput_chart(view: BenchmarkView) -> ChartData | None:
         series=tuple(lines),
         window_s=_window_s(view),
         ends_at_s=_ends_at_s(view),
+        fill="between",
+        marks=run_marks(view),
+    )
+
+
+_SIGNS: dict[RunChange, tuple[str, Tone]] = {
+    "phase": ("▲", "note"),
+    "rate": ("±", "note"),
+    "added": ("+", "good"),
+    "killed": ("✖", "bad"),
+}
+
+
+def run_marks(view: BenchmarkView) -> tuple[Mark, ...]:
+    """Return what changed the run: its phases, workers that came or died, other rates."""
+    newest_us = _span_us(view)[1]
+    return tuple(
+        Mark(min(0.0, (it.at_us - newest_us) / 1e6), sign, it.mark or "", tone)
+        for it in view.log
+        if it.change is not None
+        for sign, tone in (_SIGNS[it.change],)
     )
 
 
@@ -132,11 +156,12 @@ def cumulative_chart(view: BenchmarkView) -> ChartData | None:
         series=(Series("sent", sent), Series("received", received)),
         window_s=_window_s(view),
         ends_at_s=_ends_at_s(view),
+        fill="between",
     )
 
 
 def latency_chart(view: BenchmarkView) -> ChartData | None:
-    """Return p50 and p99 over time of the latency that matters most, corrected."""
+    """Return the latency that matters most over time, corrected: a band from p50 to p99."""
     main = main_latency(view.latencies)
     if main is None or len(view.seconds) < 2:
         return None
@@ -151,6 +176,9 @@ def latency_chart(view: BenchmarkView) -> ChartData | None:
         ),
         window_s=_window_s(view),
         ends_at_s=_ends_at_s(view),
+        fill="band",
+        marks=tuple(mark._replace(text="") for mark in run_marks(view)),
+        first_color=LATENCY_COLOR,
     )
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
+
+from textual.renderables.digits import DIGITS, DIGITS3X3_BOLD
 
 from natstui.model.bench.counts import main_latency, total_counts
 from natstui.model.bench.view import BenchmarkView
-from natstui.tui.bench.charts import smoothed, throughput
+from natstui.tui.bench.charts import (
+    LATENCY_COLOR,
+    RECEIVED_COLOR,
+    SENT_COLOR,
+    smoothed,
+    throughput,
+)
 from natstui.tui.bench.text import ms_text
 from natstui.tui.kit.sparkline import sparkline
 from natstui.units import count_text, rate_text
@@ -21,10 +30,18 @@ class Figure(NamedTuple):
 
     title: str
     value: str
+    unit: str = ""
     spark: str = ""
     look: str = "strong"
     color_index: int | None = None
     """Which colour of the lines of charts its picture has."""
+    before: str = ""
+    """What it was in the last run of the same plan."""
+
+    @property
+    def text(self) -> str:
+        """The value with its unit."""
+        return f"{self.value}{self.unit}"
 
 
 def main_figures(view: BenchmarkView) -> list[Figure]:
@@ -39,43 +56,87 @@ def _live(view: BenchmarkView) -> list[Figure]:
     counts = total_counts(view.totals.values())
     found = []
     for title, name, color in (
-        ("sent", "sent_msgs", 0), ("acked", "acked_msgs", 0), ("received", "received_msgs", 1),
-    ):  # fmt: skip
+        ("sent", "sent_msgs", SENT_COLOR),
+        ("acked", "acked_msgs", SENT_COLOR),
+        ("received", "received_msgs", RECEIVED_COLOR),
+    ):
         if not getattr(counts, name):
             continue
         rates = smoothed(throughput(view, name))[-_RECENT_SLOTS:]
         now_per_s = next((rate for rate in reversed(rates) if rate is not None), None)
         spark = sparkline(rates, SPARK_CELLS).lstrip()
-        found.append(Figure(title, f"{rate_text(now_per_s)}/s", spark, color_index=color))
-    progress = view.progress
-    if progress is not None and progress.pending_msgs is not None:
-        behind = progress.pending_msgs + (progress.ack_pending_msgs or 0)
-        found.append(Figure("behind", count_text(behind), look="warn" if behind else "ok"))
-    return [*found, *_latency(view)]
+        found.append(Figure(title, rate_text(now_per_s), "/s", spark, color_index=color))
+    if view.behind_msgs:
+        behind = view.behind_msgs[-1]
+        spark = sparkline(view.behind_msgs, SPARK_CELLS).lstrip()
+        found.append(
+            Figure("behind", count_text(behind), "", spark, look="warn" if behind else "ok")
+        )
+    p99s = [point.p99_ns.get(_main_name(view)) for point in view.seconds]
+    spark = sparkline(p99s, SPARK_CELLS).lstrip()
+    return [*found, *(one._replace(spark=spark) for one in _latency(view))]
 
 
 def _result(view: BenchmarkView) -> list[Figure]:
-    """Return what came of the run."""
+    """Return what came of the run, and how the last one of the same plan differed."""
     assert view.finished is not None
-    books = view.finished.result.accounting
+    result = view.finished.result
+    previous = view.summed.previous if view.summed is not None else None
     found = []
-    for title, name in (("received", "received_msgs"), ("sent", "sent_msgs")):
-        rates = [rate for rate in throughput(view, name) if rate is not None]
-        if rates:
-            mean_per_s = sum(rates) / len(rates)
-            found.append(Figure(title, f"{mean_per_s:,.0f}/s", color_index=1))
+    for title, now_per_s, color, before_per_s in (
+        (
+            "received", result.receive_per_s, RECEIVED_COLOR,
+            previous and previous.receive_per_s,
+        ),
+        ("sent", result.publish_per_s, SENT_COLOR, previous and previous.publish_per_s),
+    ):  # fmt: skip
+        if now_per_s:
+            before = _change(now_per_s, before_per_s, lambda per_s: f"{per_s:,.0f}/s")
+            value = f"{now_per_s:,.0f}"
+            found.append(Figure(title, value, "/s", color_index=color, before=before))
             break
-    found += _latency(view)
-    lost = books.lost_msgs
+    p99_ns = previous.p99_ns if previous and previous.latency == _main_name(view) else None
+    for one in _latency(view):
+        main = main_latency(view.latencies)
+        now_ns = main and main[1].percentile_ns(99)
+        before = _change(now_ns, p99_ns, lambda ns: f"{ms_text(round(ns))} ms")
+        found.append(one._replace(before=before))
+    lost = result.accounting.lost_msgs
     if lost is not None:
-        found.append(
-            Figure("lost", "0 ✓" if not lost else f"{lost:,} ✖", look="bad" if lost else "ok")
-        )
+        before_msgs = previous.lost_msgs if previous is not None else None
+        before = "" if before_msgs is None else f"{before_msgs:,} in the last run"
+        sign, look = (" ✖", "bad") if lost else (" ✓", "ok")
+        found.append(Figure("lost", f"{lost:,}", sign, look=look, before=before))
     return found
+
+
+def _change(now: float | None, before: float | None, text: Callable[[float], str]) -> str:
+    """Return by how much a figure differs from that of the last run; empty without one."""
+    if not now or not before:
+        return ""
+    return f"{now / before - 1:+.0%} against {text(before)} in the last run"
+
+
+def _main_name(view: BenchmarkView) -> str:
+    main = main_latency(view.latencies)
+    return main[0] if main is not None else ""
 
 
 def _latency(view: BenchmarkView) -> list[Figure]:
     main = main_latency(view.latencies)
     if main is None:
         return []
-    return [Figure(f"p99 {main[0]}", f"{ms_text(main[1].percentile_ns(99))} ms")]
+    value = ms_text(main[1].percentile_ns(99)).removesuffix(" s")
+    unit = " s" if ms_text(main[1].percentile_ns(99)).endswith(" s") else " ms"
+    return [Figure(f"p99 {main[0]}", value, unit, color_index=LATENCY_COLOR)]
+
+
+def large(number: str) -> tuple[str, ...]:
+    """Return a number in three lines of box drawing."""
+    lines = ["", "", ""]
+    for character in number:
+        at = DIGITS.find(character)
+        shape = DIGITS3X3_BOLD[3 * at : 3 * at + 3] if at >= 0 else ("", "", character)
+        width = max(map(len, shape))
+        lines = [line + part.ljust(width) for line, part in zip(lines, shape, strict=True)]
+    return tuple(lines)

@@ -9,13 +9,14 @@ from typing import ClassVar
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.setup.document import Document, parsed, texts_of, with_texts, written
 from natstui.tui.bench.setup.fields import FIELDS, is_shown, mistakes, slid
-from natstui.tui.bench.setup.preview import command_text, preview_lines
+from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
 from natstui.tui.kit.fields import FieldRow
@@ -72,7 +73,7 @@ class BenchmarkForm(LiveScreen):
     DEFAULT_CSS = """
     BenchmarkForm #form { height: 1fr; layout: vertical; }
     BenchmarkForm #fields { height: 1fr; scrollbar-size: 1 1; }
-    BenchmarkForm #preview { height: auto; max-height: 6; padding: 0 1; background: $surface; }
+    BenchmarkForm #preview { height: auto; max-height: 8; padding: 0 1; background: $surface; }
     BenchmarkForm #hint { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     BenchmarkForm.-wide #form { layout: horizontal; }
     BenchmarkForm.-wide #fields { width: 3fr; }
@@ -108,6 +109,10 @@ class BenchmarkForm(LiveScreen):
         self._redraft()
         self.set_focus(self._row("shape").editor)
 
+    def on_resize(self) -> None:
+        """Draw for the new width."""
+        self.call_after_refresh(self._redraft)
+
     def _row(self, path: str) -> FieldRow:
         return next(row for row in self.query(FieldRow) if row.field.path == path)
 
@@ -136,8 +141,11 @@ class BenchmarkForm(LiveScreen):
         self._say(next(iter(wrong.values()), ""))
         if not wrong:
             command = command_text(self.draft.document, texts, self.draft.base)
-            lines = [*preview_lines(texts), command]
-            self.preview.update(safe_lines("\n".join(lines)))
+            # Of few lines the fields need more.
+            width = 0 if self.has_class("-narrow") else self.preview.content_size.width
+            drawing = safe_lines("\n".join(drawing_lines(texts, width)), "accent")
+            told = safe_lines("\n".join(["", *preview_lines(texts), command]))
+            self.preview.update(Content.assemble(drawing, told))
 
     def _say(self, text: str) -> None:
         if text:

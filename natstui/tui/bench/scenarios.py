@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from natstui.model.records.benchmark import ListBenchmarks
+from natstui.tui.bench.setup.document import parsed, texts_of
+from natstui.tui.bench.setup.fields import is_shown
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
-from natstui.tui.kit.text import safe, safe_lines
+from natstui.tui.kit.text import fit, safe
 
-_TITLE_WIDTH = 30
 FORM = "form"
 """The entry of the list that is the form itself."""
+_HEAD = ("NAME", "KIND", "FROM → TO", "MUCH", "RATE/S", "TITLE")
+_WIDTHS = (18, 8, 9, 5, 10)
+
+
+def scenario_row(name: str, title: str, text: str) -> str:
+    """Return a scenario as a row: its kind, how many send and receive, how much, how fast."""
+    texts = texts_of(parsed(text))
+    ends = [texts["publishers"]]
+    ends += [texts["consumers"]] if is_shown("consumers", texts["shape"]) else []
+    much = texts["msgs"] or texts["duration"]
+    return row_text(name, texts["shape"], " → ".join(ends), much, texts["rate"] or "max", title)
+
+
+def row_text(*cells: str) -> str:
+    """Return cells in their columns; the last one has the rest of the line."""
+    beside = [fit(cell, width) for cell, width in zip(cells, _WIDTHS, strict=False)]
+    return " ".join([*beside, cells[-1]])
 
 
 class ScenariosScreen(LiveScreen):
-    """Ready scenarios at the left, the text of the chosen one at the right, ready to be edited."""
+    """A table of the ready scenarios, the text of the chosen one below, ready to be edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "run", "Run", id="scenario.run", priority=True),
@@ -55,7 +72,8 @@ class ScenariosScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """A list beside a text."""
         yield Static("reading the scenarios …", id="caption")
-        with Horizontal(id="scenarios"):
+        with Vertical(id="scenarios"):
+            yield Static(id="head", markup=False)
             yield KeyList()
             yield TextArea(show_line_numbers=False, tab_behavior="focus")
 
@@ -77,12 +95,10 @@ class ScenariosScreen(LiveScreen):
             self.drafts.pop(FORM, None)
             ready = [{"name": FORM, "title": "as it is filled in", "text": self._own}, *ready]
         self._texts = {one["name"]: one["text"] for one in ready}
+        self.query_one("#head", Static).update(safe(row_text(*_HEAD), "dim"))
         for one in ready:
-            title = textwrap.fill(
-                one["title"], _TITLE_WIDTH, initial_indent="  ", subsequent_indent="  "
-            )
-            prompt = safe_lines(f"{one['name']}\n{title}")
-            self.options.add_option(Option(prompt, id=one["name"]))
+            row = scenario_row(one["name"], one["title"], one["text"])
+            self.options.add_option(Option(safe(row), id=one["name"]))
         names = list(self._texts)
         last = FORM if self._own else ScenariosScreen.last
         self.options.highlighted = names.index(last) if last in names else 0

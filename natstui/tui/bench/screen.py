@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import ClassVar
@@ -33,8 +34,13 @@ from natstui.model.records.benchmark import (
 )
 from natstui.model.records.record import Command
 from natstui.tui.bench import text
-from natstui.tui.bench.charts import cumulative_chart, latency_chart, throughput_chart
-from natstui.tui.bench.figures import Figure, main_figures
+from natstui.tui.bench.charts import (
+    LATENCY_COLOR,
+    cumulative_chart,
+    latency_chart,
+    throughput_chart,
+)
+from natstui.tui.bench.figures import Figure, large, main_figures
 from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
@@ -44,7 +50,7 @@ from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.looks import series_colors
+from natstui.tui.kit.looks import series_colors, style_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.rows import Cell
@@ -207,13 +213,15 @@ class RunSummary(Static):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self._shown: tuple[BenchmarkSummed | None, str, int] = (None, "", 0)
+        self._shown: tuple[BenchmarkSummed | None, str, bool, int] = (None, "", False, 0)
         self.rows_count = 0
         """How many rows its text takes."""
 
-    def show(self, summed: BenchmarkSummed | None, instead: str = "") -> None:
+    def show(
+        self, summed: BenchmarkSummed | None, instead: str = "", *, uncorrected: bool = False
+    ) -> None:
         """Show what came of the run, or `instead` while nothing has."""
-        shown = (summed, instead, self.content_size.width)
+        shown = (summed, instead, uncorrected, self.content_size.width)
         if shown != self._shown:
             self._shown = shown
             drawn = _drawn(*shown)
@@ -222,15 +230,18 @@ class RunSummary(Static):
 
     def on_resize(self) -> None:
         """Wrap for the new width, which is another as soon as the run is over."""
-        self.show(*self._shown[:2])
+        summed, instead, uncorrected, _ = self._shown
+        self.show(summed, instead, uncorrected=uncorrected)
         # A text that changes while sizes are told keeps the height it had before.
         self.call_after_refresh(self.refresh, layout=True)
 
 
-def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
+def _drawn(summed: BenchmarkSummed | None, instead: str, uncorrected: bool, width: int) -> Content:
     if summed is None:
         return Content(instead)
     sentence, _, rest = summed.text.partition("\n")
+    if not uncorrected:
+        rest = "\n".join(one for one in rest.splitlines() if ".uncorrected" not in one)
     body = safe_lines("\n" + hanging(rest, width) if rest and width else "")
     return Content.assemble(safe(sentence, "error" if summed.failed else ""), body)
 
@@ -259,9 +270,11 @@ class FigureRow(Horizontal):
     DEFAULT_CSS = """
     FigureRow { height: 3; padding: 0; display: none; }
     FigureRow.-shown { display: block; }
+    FigureRow.-large, FigureRow.-large Static { height: 5; }
     FigureRow Static {
         width: 1fr; height: 3; padding: 0 1; border: round $foreground 25%;
         border-title-color: $text-accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
     }
     """
 
@@ -270,9 +283,10 @@ class FigureRow(Horizontal):
         for _ in range(_MOST_FIGURES):
             yield Static(markup=False)
 
-    def show(self, shown: Sequence[Figure]) -> None:
-        """Show figures, from the left."""
+    def show(self, shown: Sequence[Figure], *, is_large: bool) -> None:
+        """Show figures, from the left; the large ones have three lines."""
         self.set_class(bool(shown), "-shown")
+        self.set_class(is_large, "-large")
         colors = series_colors(dark=self.app.current_theme.dark)
         for at, frame in enumerate(self.query(Static)):
             frame.display = at < len(shown)
@@ -280,8 +294,28 @@ class FigureRow(Horizontal):
                 one = shown[at]
                 look = one.look if one.color_index is None else colors[one.color_index]
                 frame.border_title = one.title
-                value = safe(one.value, one.look)
-                frame.update(Content.assemble(value, "  ", safe(one.spark, look)))
+                frame.border_subtitle = one.before
+                if is_large:
+                    # Beside the number what its frame says, where there is none.
+                    beside = ("", "", one.unit)
+                    if self.screen.has_class("-narrow"):
+                        beside = (one.title, one.before.partition(" ")[0], one.unit)
+                    rows = zip(large(one.value), beside, strict=True)
+                    lines = [
+                        Content.assemble(safe_lines(digits, look), " ", safe(words, "dim"))
+                        for digits, words in rows
+                    ]
+                    frame.update(Content("\n").join(lines))
+                else:
+                    value = safe(one.text, one.look)
+                    frame.update(Content.assemble(value, "  ", safe(one.spark, look)))
+
+
+def _bars(screen: LiveScreen) -> tuple[str, ...]:
+    """Return the colours of the distribution: up to p50, up to p99, beyond."""
+    variables = screen.app.theme_variables
+    colors = series_colors(dark=screen.app.current_theme.dark)
+    return (colors[LATENCY_COLOR], variables["text-warning"], variables["text-error"])
 
 
 class BenchmarkScreen(LiveScreen):
@@ -315,11 +349,12 @@ class BenchmarkScreen(LiveScreen):
 
     def second_line(self) -> list[Cell] | None:
         """Return the figures of the run where there is no room for their frames."""
-        shown = main_figures(self.state.benchmark or BenchmarkView())
-        if not shown or not self.has_class("-narrow"):
+        view = self.state.benchmark or BenchmarkView()
+        shown = main_figures(view)
+        if not shown or not self.has_class("-narrow") or view.finished is not None:
             return None
         return [
-            Cell(" ".join(filter(None, (one.title, one.spark[-4:], one.value))), one.look)
+            Cell(" ".join(filter(None, (one.title, one.spark[-4:], one.text))), one.look)
             for one in shown
         ]
 
@@ -337,7 +372,7 @@ class BenchmarkScreen(LiveScreen):
             with Horizontal(id="bench-charts"):
                 for name in ("throughput", "latency", "cumulative"):
                     yield Chart(id=name)
-            with Horizontal(id="bench-below"):
+            with VerticalScroll(id="bench-below", can_focus=False):
                 yield VerticalScroll(RunSummary(id="summary"), id="bench-summary")
                 yield VerticalScroll(FittedText(id="workers"), id="bench-workers")
                 yield VerticalScroll(FittedText(id="figures"), id="bench-figures")
@@ -377,16 +412,21 @@ class BenchmarkScreen(LiveScreen):
 
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read."""
-        self.caption.update(safe(text.title_text(view, self.size.width)), layout=False)
-        self.big.show(main_figures(view))
+        caption = safe(text.title_text(view, self.size.width))
+        full = re.search("█+", caption.plain)
+        if full is not None:
+            caption = caption.stylize(style_of("primary"), *full.span())
+        self.caption.update(caption, layout=False)
+        self.big.show(main_figures(view), is_large=view.finished is not None)
         none = f"no benchmark has run{_pick_hint(self)}; ready scenarios are there too"
         none = none if view.planned is None else ""
-        self.summary.show(view.summed, none)
+        self.summary.show(view.summed, none, uncorrected=self._with_uncorrected)
         if view.planned is None:
             for texts in (self.workers_text, self.figures, self.flow, self.log_text):
                 texts.show([])
             return
-        room = self.query_one("#bench-workers").size.height
+        place = "#bench-below" if self.has_class("-narrow") else "#bench-workers"
+        room = self.query_one(place).size.height
         width = self.workers_text.content_size.width
         colors = series_colors(dark=self.app.current_theme.dark)
         self.workers_text.show(worker_sections(view, width, room, colors))
@@ -400,9 +440,9 @@ class BenchmarkScreen(LiveScreen):
         # Where there is no column of their own for them.
         figures += [flow] if self.has_class("-narrow") else []
         beside = sum(len(section.lines) + 2 for section in figures)
-        room = self.query_one("#bench-figures").size.height - beside - 1
+        room = self.query_one("#bench-below").size.height - beside - 1
         width = self.figures.content_size.width
-        figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room)))
+        figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room), _bars(self)))
         log = text.log_section(view)
         # Beside the summary there is more room for the log than below it.
         figures += [log] if view.finished and self.has_class("-wide") else []

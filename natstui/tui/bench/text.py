@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import (
@@ -74,7 +74,8 @@ _FIGURE_WIDTH = 5
 def latency_section(view: BenchmarkView, *, uncorrected: bool = False) -> Section:
     """Return a table of percentiles of every latency that was measured, since messages were due.
 
-    `uncorrected` adds those since they were sent: what had to wait before is not in them.
+    `uncorrected` adds those since they were sent, in which what waited before is missing, and
+    what each is.
     """
     lines, latencies = [], view.latencies
     for name in LATENCY_FIELDS:
@@ -93,7 +94,7 @@ def latency_section(view: BenchmarkView, *, uncorrected: bool = False) -> Sectio
     words = [
         line(one.label, LATENCY_WORDS[one.label], "dim")
         for one in lines
-        if one.label in LATENCY_WORDS
+        if uncorrected and one.label in LATENCY_WORDS
     ]
     title = "LATENCY since due; unc.: since sent" if uncorrected else "LATENCY since due"
     return Section(title, (head, *lines, *words))
@@ -113,12 +114,13 @@ def ms_text(latency_ns: int | None) -> str:
     return f"{ms:.0f}" if ms >= 99.95 else f"{ms:.1f}" if ms >= 9.995 else f"{ms:.2f}"
 
 
-def distribution_section(view: BenchmarkView, width: int, most_rows: int = 64) -> Section:
+def distribution_section(
+    view: BenchmarkView, width: int, most_rows: int = 64, colors: Sequence[str] = ()
+) -> Section:
     """Return how many messages had which latency, in powers of two, percentiles marked.
 
-    Where there are fewer rows than powers, the quickest share the first row.
-
-    Bars go by powers of ten: a tail of one in ten thousand is seen beside the many.
+    Where there are fewer rows than powers, the quickest share the first row. Bars are as long as
+    their counts; beyond p50 and p99 they have the second and the third of `colors`.
     """
     main = main_latency(view.latencies)
     if main is None:
@@ -138,29 +140,44 @@ def distribution_section(view: BenchmarkView, width: int, most_rows: int = 64) -
         first += 1
     groups[first] = groups.get(first, 0) + quick
     marks: dict[int, list[str]] = {}
+    ends: list[int] = []
     for mark in SHOWN_PERCENTILES:
         at_ns = histogram.percentile_ns(PERCENTILES[mark])
         if at_ns is not None:
             marks.setdefault(max(first, _power(at_ns)), []).append(f"p{PERCENTILES[mark]:g}")
-    most = math.log10(max(groups.values()) + 1)
-    room = max(4, width - _BESIDE_BAR)
+            ends += [_power(at_ns)] if mark in ("p50", "p99") else []
+    most, room = max(groups.values()), max(4, width - _BESIDE_BAR)
     lines = []
     for power in range(first, max(groups) + 1):
         count = groups.get(power, 0)
-        bar_text = "█" * round(room * math.log10(count + 1) / most)
-        told = f"{bar_text.ljust(room)} {count_text(count):>5}"
-        lines.append(
-            line(f"< {ms_text(1 << power)}", f"{told}  {_together(marks.get(power, []))}")
-        )
-    return Section(f"DISTRIBUTION {name}, ms; log bars", tuple(lines))
+        told = f"{_bar(count / most, room)} {count_text(count):>5}"
+        color = sum(end < power for end in ends)
+        parts = ((0, room, colors[color]),) if color < len(colors) else ()
+        row = line(f"< {ms_text(1 << power)}", f"{told}  {_together(marks.get(power, []))}")
+        lines.append(replace(row, parts=(*parts, (len(told), len(row.text), "strong"))))
+    return Section(f"DISTRIBUTION {name}, ms", tuple(lines))
+
+
+_PARTS = " ▏▎▍▌▋▊▉█"
+
+
+def _bar(ratio: float, width: int) -> str:
+    """Return a bar to the eighth of a cell; more than 0 is seen as more."""
+    eighths = round(8 * width * ratio)
+    eighths = max(1, eighths) if ratio > 0 else 0
+    return ("█" * (eighths // 8) + _PARTS[eighths % 8].strip()).ljust(width)
 
 
 def _together(marks: Sequence[str]) -> str:
     """Return the percentiles in one row: there is room for two."""
-    return " ".join(marks) if len(marks) <= 2 else f"{marks[0]}…{marks[-1]}"
+    return " ".join(f"◂ {mark}" if at == 0 else mark for at, mark in enumerate(_few(marks)))
 
 
-_BESIDE_BAR = 28
+def _few(marks: Sequence[str]) -> list[str]:
+    return list(marks) if len(marks) <= 2 else [f"{marks[0]}…{marks[-1]}"]
+
+
+_BESIDE_BAR = 30
 """Cells of a row of the distribution beside its bar: limit, count and two percentiles."""
 
 

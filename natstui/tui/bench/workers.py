@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+
+from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import TELLING_LATENCIES
 from natstui.model.bench.in_flight import in_flight_msgs
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
 from natstui.tui.bench.text import ms_text
-from natstui.tui.kit.sections import Section, line
-from natstui.tui.kit.sparkline import sparkline
+from natstui.tui.kit.sections import Line, Section, line
+from natstui.tui.kit.sparkline import sparkline, tall_sparkline
+from natstui.tui.kit.text import fit
 from natstui.units import UNKNOWN, count_text, rate_text
 
 NOW_S = 1.0
 """A rate of now is the mean of the last second."""
 SPARK_WIDTH = 20
+_SPARK_SLOTS = 100
+"""Reports that the picture of a worker is of: about ten seconds."""
 
 
 def _rates(points: Sequence[WorkerPoint], name: str) -> list[float]:
@@ -50,13 +56,12 @@ _BUSY_RATIO = 0.9
 def worker_sections(
     view: BenchmarkView, width: int, height: int = 0, colors: Sequence[str] = ()
 ) -> list[Section]:
-    """Return a panel per role: its workers in as many columns as `width` has room for.
+    """Return a framed picture of each worker, in as many columns as `width` has room for.
 
-    Of each: what it does a second now, after a picture of the last seconds, and how much of a
-    core it takes; where there is room, its share of all that the role did, what came again, what
-    is in flight, and how long it took. Where `height` rows are enough for it, all of that has
-    room, and there are fewer columns. In panels of little width the pictures are shorter. Those
-    of each role have the next of `colors`.
+    Its frame names it and says what it does a second now; below, how much of a core it takes, and
+    where there is room how long its messages took, its share of all that its role did, what came
+    again and what is in flight. Those of each role have the next of `colors`. Where `height` rows
+    are not enough for frames, a worker has a line of a table.
     """
     roles: dict[str, list[WorkerKey]] = {}
     for key in view.series:
@@ -65,11 +70,55 @@ def worker_sections(
         _Panel(view, role, sorted(keys), colors[at % len(colors)] if colors else "")
         for at, (role, keys) in enumerate(roles.items())
     ]
-    whole = [panel.section(width, panel.extras) for panel in panels]
-    fits = all(len(line.text) <= width for section in whole for line in section.lines)
-    if fits and sum(len(section.lines) + 2 for section in whole) - 1 <= height:
-        return whole
-    return [panel.section(width, ()) for panel in panels]
+    framed = _framed(panels, width, height)
+    return [framed] if framed else [panel.section(width, ()) for panel in panels]
+
+
+_FRAME_CELLS = 19
+"""The least width of a worker's frame."""
+_MOST_FRAME_CELLS = 48
+_MOST_SPARK_ROWS = 7
+
+
+def _framed(panels: Sequence[_Panel], width: int, height: int) -> Section | None:
+    """Return the frames of all workers, or None where there is no room for them."""
+    count = sum(len(panel.keys) for panel in panels)
+    if not count or width < _FRAME_CELLS:
+        return None
+    rows = -(-count // min(count, width // _FRAME_CELLS))
+    if 3 * rows > height:
+        return None
+    # As even as can be: three and three rather than four and two.
+    columns = -(-count // rows)
+    cells = min(_MOST_FRAME_CELLS, width // columns)
+    spark_rows = min(_MOST_SPARK_ROWS, height // rows - 2)
+    frames = [panel.frame(key, cells, spark_rows) for panel in panels for key in panel.keys]
+    lines: list[Line] = []
+    for first in range(0, count, columns):
+        beside = frames[first : first + columns]
+        lines += [_beside(parts) for parts in zip(*beside, strict=True)]
+    return Section("", tuple(lines))
+
+
+Looks = Sequence[tuple[str, str]]
+"""Texts side by side, each with its look."""
+
+
+def _toned(row: str, color: str, rows: int) -> Iterator[tuple[str, str]]:
+    """Yield a line of a picture in two tones where it has several: its edge is the bright one."""
+    for is_full, letters in groupby(row, key=lambda letter: letter == "█" and rows > 1):
+        yield "".join(letters), f"{color} 55%" if is_full and color.startswith("#") else color
+
+
+def _beside(frames: Sequence[Looks]) -> Line:
+    """Return a row of frames as one line."""
+    parts: list[tuple[int, int, str]] = []
+    text = ""
+    for frame in frames:
+        for words, look in frame:
+            parts.append((len(text), len(text) + len(words), look))
+            text += words
+    return Line("", text, parts=tuple(part for part in parts if part[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +135,7 @@ class _Panel:
     """The workers of one role."""
 
     def __init__(self, view: BenchmarkView, role: str, keys: list[WorkerKey], color: str) -> None:
-        self._view, self._role, self._keys, self._color = view, role, keys, color
+        self._view, self._role, self.keys, self._color = view, role, keys, color
         self._acts = [
             (act, name)
             for act, name in _ACTS
@@ -96,9 +145,59 @@ class _Panel:
         self._beside = self._number_cells + 5 + _RATE_CELLS * len(self._acts)
         self.extras = tuple(_extras(view, keys, self._acts))
 
+    def frame(self, key: WorkerKey, cells: int, spark_rows: int) -> list[Looks]:
+        """Return the lines of a worker's frame."""
+        inner, is_over = cells - 2, _is_over(self._view, key)
+        points, color = self._view.series[key], "dim" if is_over else self._color
+        number, name = str(key[1]), self._acts[0][1] if self._acts else ""
+        now = "off" if is_over else f"{rate_text(_now_per_s(points, name))}/s" if name else ""
+        role = fit(clean_line(self._role), max(1, inner - len(number) - len(now) - 5)).rstrip()
+        title = f" {role} {number} "
+        now = f" {now} " if now else ""
+        dashes = inner - cell_len(title) - len(now)
+        ends = "─" if dashes > 2 else ""
+        top: Looks = [
+            ("╭" + ends, "frame"),
+            (title, color),
+            ("─" * (dashes - 2 * len(ends)), "frame"),
+            (now, "dim" if is_over else "strong"), (ends + "╮", "frame"),
+        ]  # fmt: skip
+        rates = _rates(points[-_SPARK_SLOTS:], name) if name else []
+        sparks = tall_sparkline(rates, inner, spark_rows)
+        middle: list[Looks] = [
+            [("│", "frame"), *_toned(row, color, spark_rows), ("│", "frame")] for row in sparks
+        ]
+        below = self._below(key, inner - 2)
+        look = "warn" if _is_busy(self._view, key) else "dim"
+        bottom: Looks = [
+            ("╰─", "frame"), (below, look), ("─" * (inner - 2 - len(below)) + "─╯", "frame"),
+        ]  # fmt: skip
+        return [top, *middle, bottom]
+
+    def _below(self, key: WorkerKey, room: int) -> str:
+        """Return what the lower edge of a worker's frame says; the least telling is left out."""
+        points = self._view.series[key]
+        parts = (
+            [f"CPU {points[-1].cpu_ratio:.0%}"] if points and not _is_over(self._view, key) else []
+        )
+        parts += [
+            f"{one.head.strip()} {one.texts[key]}"
+            for one in sorted(self.extras, key=lambda one: one.rank)
+        ]
+        if not _is_over(self._view, key):
+            parts += [
+                f"{act} {rate_text(_now_per_s(points, name))}/s" for act, name in self._acts[1:]
+            ]
+        text = ""
+        for part in parts:
+            longer = f"{text} · {part}" if text else part
+            if len(longer) + 2 <= room:
+                text = longer
+        return f" {text} " if text else ""
+
     def section(self, width: int, wanted: Sequence[_Extra]) -> Section:
         """Return the panel with room for at least these extras; others where they fit."""
-        keys, acts = self._keys, self._acts
+        keys, acts = self.keys, self._acts
         least = self._beside + SPARK_WIDTH // 2
         each = least + _cells(wanted) + _BETWEEN
         columns = max(1, min(len(keys), (width + _BETWEEN) // each))
@@ -127,9 +226,9 @@ class _Panel:
         return Section(self._title(extras), tuple(lines))
 
     def _title(self, extras: Sequence[_Extra]) -> str:
-        title = f"{clean_line(self._role).upper()} ({len(self._keys)})"
+        title = f"{clean_line(self._role).upper()} ({len(self.keys)})"
         timed = any(one.head in (_P50, _P99) for one in extras)
-        name = _latency_name(self._view, self._keys)
+        name = _latency_name(self._view, self.keys)
         return f"{title}, {name} in ms" if timed else title
 
 

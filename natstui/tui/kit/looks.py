@@ -123,6 +123,7 @@ STYLES: Mapping[str, str] = {
     "error": "$text-error",
     "bad": "bold $text-error",
     "dim": "$text-muted",
+    "frame": "$foreground 25%",
     "stale": "italic $text-muted",
     "lit": "bold $foreground on $primary 30%",
     "lit key": "bold $primary on $primary 30%",

@@ -147,7 +147,8 @@ def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Con
     )
     rows: list[Content] = []
     for section in sections:
-        rows.append(Content.styled(section.title, STYLES["title"]))
+        if section.title:
+            rows.append(Content.styled(section.title, STYLES["title"]))
         for line in section.lines:
             rows += _wrapped(line, label_width, max(width, label_width + 10))
         rows.append(Content())

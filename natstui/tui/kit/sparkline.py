@@ -24,6 +24,21 @@ def sparkline(values: Sequence[float | None], width: int, high: float | None = N
     return "".join(_block(value, top) for value in cells).rjust(width)
 
 
+def tall_sparkline(values: Sequence[float | None], width: int, rows: int) -> list[str]:
+    """Return a series as lines of blocks, the uppermost first; scaled as `sparkline` is."""
+    cells = _grouped(values, width)
+    top = max((value for value in cells if value is not None), default=0.0)
+    eighths = [
+        0 if value is None else max(1, round(8 * rows * value / top)) if top > 0 else 1
+        for value in cells
+    ]
+    blocks = _GAP + _BLOCKS
+    return [
+        "".join(blocks[max(0, min(8, each - 8 * row))] for each in eighths).rjust(width)
+        for row in reversed(range(rows))
+    ]
+
+
 def scaled_sparkline(
     values: Sequence[float | None], width: int, written: Callable[[float], str]
 ) -> str:

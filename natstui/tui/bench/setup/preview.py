@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
+from rich.cells import cell_len
+
+from natstui.clean import clean_line
 from natstui.model.assets.meaning.store_size import stored_bytes
 from natstui.tui.bench.setup.document import Document, texts_of, with_texts
 from natstui.tui.bench.setup.fields import Texts, is_shown, rate_value
 from natstui.units import (
     bytes_text,
     count_text,
+    counted,
     parse_bytes,
     parse_count,
     parse_duration_ns,
@@ -34,6 +39,53 @@ _OVERRIDES = {
 def preview_lines(texts: Texts) -> list[str]:
     """Return what will go over the wire and onto the disk; the texts are right."""
     return [_traffic(texts), _disk(texts)]
+
+
+_WHO = {
+    "core": ("publisher", "subscriber"),
+    "request": ("requester", "responder"),
+    "stream": ("publisher", "consumer"),
+    "respond": ("requester", "responder"),
+    "read": ("", "reader"),
+    "kv": ("client", ""),
+}
+"""Who sends and who receives in each kind of benchmark."""
+
+
+def drawing_lines(texts: Texts, width: int) -> list[str]:
+    """Return who sends, through what, to whom: in boxes where they fit, else in one line."""
+    shape, (sending, receiving) = texts["shape"], _counts(texts)
+    senders, receivers = _WHO[shape]
+    if shape == "read":
+        sending, receiving = 0, sending
+    through = texts["subject"] if shape in ("core", "request") else texts["stream"]
+    boxes = [
+        counted(sending, senders) if senders and sending else "",
+        clean_line(through),
+        counted(receiving, receivers) if receivers and receiving else "",
+    ]
+    parts = [box for box in boxes if box]
+    both = shape in ("request", "respond")
+    per_s = _per_s(texts)
+    rate = f" {rate_text(per_s)}/s " if per_s is not None and sending else "─"
+    arrows = [f"──{rate}─▶", "────▶"][0 if boxes[0] else 1 :]
+    if shape == "kv" and texts["keys"] == "get":
+        arrows = [arrows[0].replace("▶", "─").replace("──", "◀─", 1)]
+    arrows = [f"◀{arrow[1:]}" if both else arrow for arrow in arrows]
+    middle = "".join(
+        f"│ {box} │{f' {arrow} ' if arrow else ''}"
+        for box, arrow in zip_longest(parts, arrows[: len(parts) - 1], fillvalue="")
+    )
+    if cell_len(middle) > width:
+        return [(" ⇄ " if both else " → ").join(parts)]
+    rows = [
+        "".join(
+            f"{left}{'─' * (cell_len(box) + 2)}{right}{' ' * (len(arrow) + 2) if arrow else ''}"
+            for box, arrow in zip_longest(parts, arrows[: len(parts) - 1], fillvalue="")
+        )
+        for left, right in ("╭╮", "╰╯")
+    ]
+    return [rows[0], middle, rows[1]]
 
 
 def _counts(texts: Texts) -> tuple[int, int]:

@@ -19,16 +19,17 @@ from textual.widget import Widget
 from natstui.clean import clean_line
 from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
 from natstui.tui.kit.chart.frame import (
-    AREA,
     CROSS_ROLE,
     EVENT_ROLE,
+    MARK_ROLES,
     MOST_SERIES,
+    ON,
     ChartData,
     PlotFrame,
     Series,
     axis_of,
-    first_drawn_role,
     plot_frame,
+    series_and_shade,
 )
 from natstui.tui.kit.chart.legend import Runs, cells_of, legend_runs, title_text
 from natstui.tui.kit.chart.plot import draw
@@ -41,10 +42,12 @@ __all__ = ["Chart", "ChartData", "Series"]
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 3
 _ROOMY_HEIGHT = 7
 """From so many lines on, the legend may take one of them."""
-_AREA_SHARE = 0.28
-"""How much of a line's colour the ground of its area has."""
 _BETWEEN_FRAMES_S = 0.5
-_INKS = {EVENT_ROLE: "chart--event", CROSS_ROLE: "chart--cross"}
+_INKS = {
+    EVENT_ROLE: "chart--event",
+    CROSS_ROLE: "chart--cross",
+    **{role: f"chart--{tone}-mark" for tone, role in MARK_ROLES.items()},
+}
 
 
 def cross_all(screen: Screen[Any], at_s: float | None) -> None:
@@ -71,6 +74,9 @@ class Chart(Widget):
         "chart--note",
         "chart--event",
         "chart--cross",
+        "chart--note-mark",
+        "chart--good-mark",
+        "chart--bad-mark",
     }
     DEFAULT_CSS = """
     Chart {
@@ -83,6 +89,9 @@ class Chart(Widget):
         & > .chart--note { color: $text-muted; }
         & > .chart--event { color: $text-warning; text-style: bold; }
         & > .chart--cross { color: $text-accent; text-style: bold; }
+        & > .chart--note-mark { color: $foreground 70%; }
+        & > .chart--good-mark { color: $text-success; text-style: bold; }
+        & > .chart--bad-mark { color: $text-error; text-style: bold; }
     }
     """
 
@@ -101,15 +110,10 @@ class Chart(Widget):
         self._drawn_at_s = 0.0
         self._timer: Timer | None = None
         self._styles_by_role: dict[int, Style] = {}
-        self._area_role = 1
 
     def show(self, data: ChartData | None) -> None:
         """Show newer data once a frame of it is drawn; None is an empty chart at once."""
         self._data = data
-        area_role = first_drawn_role(data) if data is not None else None
-        if area_role is not None and area_role != self._area_role:
-            self._area_role = area_role
-            self._styles_by_role.clear()
         if data is None and self._lines:
             self._lines = []
             self.refresh()
@@ -256,11 +260,13 @@ class Chart(Widget):
         segments += [Segment(text, self._style(role)) for text, role in legend]
         return Strip(segments).crop_extend(0, width, self._style(0))
 
-    def _area_ground(self) -> str:
-        """Return the ground of the area: that of the chart, with some of its line's colour."""
-        palette = series_colors(dark=self.app.current_theme.dark)
-        line = Color.parse(palette[self._area_role - 1])
-        return self.background_colors[1].blend(line, _AREA_SHARE).hex
+    def _color(self, number: int) -> str:
+        """Return the colour of a series, or of its area: the ground with some of that colour."""
+        palette, area = series_colors(dark=self.app.current_theme.dark), series_and_shade(number)
+        if area is None:
+            return palette[number - 1]
+        role, share = area
+        return self.background_colors[1].blend(Color.parse(palette[role - 1]), share).hex
 
     def _ink(self, name: str) -> Style:
         """Return a component's colour and weight without its ground."""
@@ -268,17 +274,17 @@ class Chart(Widget):
         return Style(color=style.color, bold=style.bold)
 
     def _style(self, role: int) -> Style:
-        """Return the style of a palette number: ground, series or axes."""
+        """Return the style of a palette number: of what is drawn, and of what it is on."""
         if role not in self._styles_by_role:
             ground = self.rich_style
-            if role == 0:
+            below, number = divmod(role, ON)
+            if below:
+                style = self._style(number) + Style(bgcolor=self._color(below))
+            elif number == 0:
                 style = ground
-            elif role & AREA:
-                style = self._style(role - AREA) + Style(bgcolor=self._area_ground())
-            elif role <= MOST_SERIES:
-                palette = series_colors(dark=self.app.current_theme.dark)
-                style = ground + Style(color=palette[role - 1])
+            elif number <= MOST_SERIES or series_and_shade(number):
+                style = ground + Style(color=self._color(number))
             else:
-                style = ground + self._ink(_INKS.get(role, "chart--axes"))
+                style = ground + self._ink(_INKS.get(number, "chart--axes"))
             self._styles_by_role[role] = style
         return self._styles_by_role[role]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from natstui.tui.kit.chart.frame import AREA, ChartData, PlotFrame
+from natstui.tui.kit.chart.frame import ON, ChartData, PlotFrame
 from natstui.tui.kit.chart.legend import Runs
 
 CROSS = "│"
@@ -55,7 +55,7 @@ def crossed(runs: Runs, column: int, role: int) -> Runs:
         if 0 <= inside < len(text) and text[inside] in _EMPTY:
             parts = [
                 (text[:inside], palette),
-                (CROSS, role | palette & AREA),
+                (CROSS, role + palette // ON * ON),
                 (text[inside + 1 :], palette),
             ]
             found += [part for part in parts if part[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from natstui.tui.kit.chart.ticks import (
     Tick,
@@ -63,8 +64,43 @@ EVENT_ROLE, CROSS_ROLE = 17, 18
 """Palette numbers of such a mark, and of the cross-hair."""
 AXES_ROLE = 16
 """Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
-AREA = 32
-"""Added to the palette number of what is on the area below the first line."""
+Tone = Literal["note", "good", "bad"]
+MARK_ROLES: dict[Tone, int] = {"note": 19, "good": 20, "bad": 21}
+"""Palette numbers of marks."""
+SHADES = (0.85, 0.58, 0.44, 0.34, 0.12)
+"""How much of a series' colour an area has: at its edge, in the upper, the middle and the lower
+rows of the plot, and below a band."""
+FAINT = len(SHADES) - 1
+_FIRST_SHADE = 32
+ON = 64
+"""The palette number of a ground, times this, is added to that of what is on it."""
+
+Fill = Literal["below", "between", "band"]
+"""What is an area: all below the first series; below the first two, with what lies between them in
+the colour of the higher one; or only what lies between them."""
+
+
+def shade_of(role: int, shade: int = 0) -> int:
+    """Return the palette number of a shade of the area of a series."""
+    return _FIRST_SHADE + (role - 1) * len(SHADES) + shade
+
+
+def series_and_shade(number: int) -> tuple[int, float] | None:
+    """Return the palette number of the series and the share of its colour; None of no area."""
+    if number < _FIRST_SHADE:
+        return None
+    series, depth = divmod(number - _FIRST_SHADE, len(SHADES))
+    return series + 1, SHADES[depth]
+
+
+class Mark(NamedTuple):
+    """Something that happened, marked on the time axis and named at the top."""
+
+    at_s: float
+    """When, in seconds from the right edge (negative)."""
+    sign: str
+    text: str
+    tone: Tone = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +132,26 @@ class ChartData:
     """What the marks are, in a word or two."""
     logarithmic: bool = False
     """The value axis goes by powers of ten; what is not above 0 is a gap on it."""
+    fill: Fill = "below"
+    marks: tuple[Mark, ...] = ()
+    first_color: int = 0
+    """Which colour the first series has, so that charts side by side can have different ones."""
+
+    def role(self, index: int) -> int:
+        """Return the palette number of a series; both ends of a band have one."""
+        if self.fill == "band" and index == 1:
+            index = 0
+        return (index + self.first_color) % MOST_SERIES + 1
+
+
+class Zone(NamedTuple):
+    """A part of a column: up to which eighth of a row, counted from below, and of which series."""
+
+    top: int
+    role: int
+    edge_role: int = 0
+    """Of the series whose edge its top is; 0: of the same."""
+    is_faint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +161,13 @@ class PlotFrame:
     width: int
     height: int
     lines: tuple[tuple[int, Columns], ...]
-    """Palette number and values of each series that is drawn; the first one is an area."""
+    """Palette number and values of each series that is drawn; the first ones are areas."""
     x_ticks: tuple[Tick, ...]
     axis: ValueAxis
     window_s: float
     events_at_s: tuple[float, ...] = ()
+    fill: Fill = "below"
+    marks: tuple[Mark, ...] = ()
 
     @property
     def y_ticks(self) -> tuple[Tick, ...]:
@@ -135,19 +193,42 @@ class PlotFrame:
         """Return the column of the plot of a moment within the window."""
         return round((at_s / self.window_s + 1) * (self.columns - 1))
 
-    def area_tops(self) -> list[tuple[int, int]]:
-        """Return for each column the row in which the area ends, and eighths of it that it fills.
+    @property
+    def areas_count(self) -> int:
+        """How many of the series are areas; the others are lines."""
+        return min(len(self.lines), 1 if self.fill == "below" else 2)
 
-        A column without a value has a row below the plot.
-        """
+    def zones(self) -> list[list[Zone]]:
+        """Return what each column of the plot consists of, from below; above it is the ground."""
         rows = self.height - self.axis_lines
-        if not self.lines:
-            return [(rows, 0)] * self.columns
         row_values = (self.axis.high - self.axis.low) / max(1, rows - 1)
-        return [
-            (rows, 0) if value is None else _top((value - self.axis.low) / row_values, rows)
-            for value in self.lines[0][1]
-        ]
+
+        def top_of(value: float | None) -> int:
+            return 0 if value is None else _top((value - self.axis.low) / row_values, rows)
+
+        areas = self.lines[: self.areas_count]
+        if not areas:
+            return [[] for _ in range(self.columns)]
+        if len(areas) == 1:
+            ((role, values),) = areas
+            return [[Zone(top_of(value), role)] for value in values]
+        (one_role, ones), (other_role, others) = areas
+        found: list[list[Zone]] = []
+        for column, (one, other) in enumerate(zip(ones, others, strict=True)):
+            first, second = top_of(one), top_of(other)
+            if self.fill == "band":
+                is_known = one is not None and other is not None
+                band = [Zone(first, one_role, is_faint=True), Zone(second, one_role)]
+                found.append(band if is_known else [])
+            elif abs(first - second) < _SAME_EIGHTHS:
+                # Both edges are in one row: they take turns.
+                edge_role = one_role if column // _DASH_COLUMNS % 2 else other_role
+                found.append([Zone(max(first, second), other_role, edge_role)])
+            elif first > second:
+                found.append([Zone(second, other_role), Zone(first, one_role)])
+            else:
+                found.append([Zone(first, other_role, one_role), Zone(second, other_role)])
+        return found
 
     @property
     def event_columns(self) -> tuple[int, ...]:
@@ -155,16 +236,18 @@ class PlotFrame:
         return tuple(sorted({self.column_of(at_s) for at_s in self.events_at_s}))
 
 
-def _top(above_low_rows: float, rows: int) -> tuple[int, int]:
-    """Return the row in which an area of so many rows ends, and how many eighths of it it fills.
+_SAME_EIGHTHS = 4
+"""Edges of two areas that are nearer than half a row could not be seen both."""
+
+
+def _top(above_low_rows: float, rows: int) -> int:
+    """Return how many eighths of a row an area is high whose value is so many rows up.
 
     A value is in the middle of a row, so that the lowest row is half below the axis.
     """
     if above_low_rows < 0.5:
-        return rows - 1, max(1, round(above_low_rows * 16))
-    eighths = round((above_low_rows + 0.5) * 8)
-    full_rows = (eighths - 1) // 8
-    return max(0, rows - 1 - full_rows), eighths - 8 * full_rows
+        return max(1, round(above_low_rows * 16))
+    return min(8 * rows, round((above_low_rows + 0.5) * 8))
 
 
 def axis_lines(height: int) -> int:
@@ -192,16 +275,18 @@ def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int 
         x_ticks = clock_ticks(data.ends_at_s, data.window_s, columns)
     lines = [
         (
-            index % MOST_SERIES + 1,
+            data.role(index),
             column_values(data.at_s, _scaled(data, series), data.window_s, columns),
         )
         for index, series in enumerate(data.series)
         if is_drawn(series)
     ]
     events = tuple(at_s for at_s in data.events_at_s if -data.window_s <= at_s <= 0)
-    apart = _told_apart(lines, axis, height - axis_lines(height))
+    rows = height - axis_lines(height)
+    apart = _told_apart(lines, axis, rows) if data.fill == "below" else tuple(lines)
     axis = replace(axis, ticks=ticks)
-    return PlotFrame(width, height, apart, x_ticks, axis, data.window_s, events)
+    marks = tuple(mark for mark in data.marks if -data.window_s <= mark.at_s <= 0)
+    return PlotFrame(width, height, apart, x_ticks, axis, data.window_s, events, data.fill, marks)
 
 
 def is_drawn(series: Series) -> bool:
@@ -209,13 +294,8 @@ def is_drawn(series: Series) -> bool:
     return any(series.values)
 
 
-def first_drawn_role(data: ChartData) -> int | None:
-    """Return the palette number of the series that is an area; None without any."""
-    drawn = (index % MOST_SERIES + 1 for index, each in enumerate(data.series) if is_drawn(each))
-    return next(drawn, None)
-
-
 _DASH_COLUMNS = 3
+"""Of one colour, where two lines share their cells."""
 
 
 def _told_apart(

@@ -8,13 +8,13 @@ from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.tui.kit.chart.frame import (
-    AREA,
     AXES_ROLE,
     EVENT_MARK,
     EVENT_ROLE,
-    MOST_SERIES,
+    ON,
     ChartData,
     is_drawn,
+    shade_of,
 )
 from natstui.tui.kit.chart.ticks import value_text
 from natstui.tui.kit.text import fit
@@ -73,15 +73,25 @@ def _events_runs(data: ChartData) -> Runs:
 def _samples(data: ChartData) -> list[tuple[str, int]]:
     """Return what each series looks like: an area, a line, or nothing where all of it is zero."""
     samples: list[tuple[str, int]] = []
-    area = AREA
+    areas = 1 if data.fill == "below" else 2
     for index, series in enumerate(data.series):
-        role = index % MOST_SERIES + 1
-        if is_drawn(series):
-            samples.append(("▂▂▂" if area else "⠤⠤⠤", role | area))
-            area = 0
-        else:
+        role = data.role(index)
+        if not is_drawn(series):
             samples.append(("   ", role))
+        elif areas:
+            areas -= 1
+            samples.append(
+                (
+                    "▁▁▁" if data.fill == "band" and index else "▂▂▂",
+                    role + ON * shade_of(role, _SAMPLE_DEPTH),
+                )
+            )
+        else:
+            samples.append(("⠤⠤⠤", role))
     return samples
+
+
+_SAMPLE_DEPTH = 2
 
 
 def _runs(

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from natstui.tui.kit.chart.frame import AREA, AXES_ROLE, EVENT_MARK, EVENT_ROLE, PlotFrame
+from natstui.clean import clean_line
+from natstui.tui.kit.chart.frame import (
+    AXES_ROLE,
+    EVENT_MARK,
+    EVENT_ROLE,
+    FAINT,
+    MARK_ROLES,
+    ON,
+    PlotFrame,
+    Zone,
+    shade_of,
+)
 from natstui.tui.kit.chart.legend import Runs
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -22,7 +34,7 @@ def draw(frame: PlotFrame) -> list[Runs]:
     figure.canvas("default")
     figure.axes(False, axis="x", side="upper").axes(False, axis="y", side="right")
     _set_rulers(figure, frame)
-    for role, values in frame.lines[1:]:
+    for role, values in frame.lines[frame.areas_count :]:
         columns = [column for column, value in enumerate(values) if value is not None]
         known = [value for value in values if value is not None]
         ink = plotext.marker("braille", plotext.pixel((0, 0, role)))
@@ -53,27 +65,92 @@ def _set_rulers(figure: Any, frame: PlotFrame) -> None:
 
 def _runs(matrix: Any, frame: PlotFrame) -> list[Runs]:
     """Return each row of a matrix as texts with palette numbers."""
-    # A cell of plotext has neither eighths nor a ground below its text: the area is drawn here.
-    tops, left = frame.area_tops(), frame.left
-    area_role = frame.lines[0][0] if frame.lines else 0
-    lines: list[Runs] = []
+    # A cell of plotext has neither eighths nor a ground below its text: areas are drawn here.
+    zones, left = frame.zones(), frame.left
     rows = matrix.string(colorless=True).split("\n")[: frame.height]
-    for y, row in enumerate(rows):
-        if y >= frame.height - frame.axis_lines:
-            lines.append([(row, AXES_ROLE)])
-            continue
-        cells = list(row)
-        runs, start, role = list[tuple[str, int]](), 0, AXES_ROLE
+    plot_rows = frame.height - frame.axis_lines
+    cells, inks = [list(row) for row in rows], [[AXES_ROLE] * len(row) for row in rows]
+    has_lines = len(frame.lines) > frame.areas_count or bool(frame.event_columns)
+    for y in range(min(plot_rows, len(rows))):
+        row = rows[y]
         for x in range(left, len(row)):
-            top, eighths = tops[x - left]
-            newer = AREA if y > top else 0
+            sign, ink = _cell(
+                zones[x - left], 8 * (plot_rows - 1 - y), 1 + y * (FAINT - 1) // plot_rows
+            )
             # A space has no colour, and to read one costs more than all else here.
-            if row[x] != " " and (ink := matrix.get(y, x).foreground()) is not None:
-                newer |= ink[2]
-            elif y == top:
-                cells[x], newer = _EIGHTHS[eighths], area_role
-            if newer != role:
-                runs.append(("".join(cells[start:x]), role))
-                start, role = x, newer
-        lines.append([*runs, ("".join(cells[start:]), role)])
-    return lines
+            is_drawn = has_lines and row[x] != " "
+            if is_drawn and (drawn := matrix.get(y, x).foreground()) is not None:
+                ink = drawn[2] + (ink // ON * ON if sign == " " else 0)
+            else:
+                cells[y][x] = sign
+            inks[y][x] = ink
+    _mark(cells, inks, frame)
+    return [_joined(row, ink) for row, ink in zip(cells, inks, strict=True)]
+
+
+def _cell(zones: Sequence[Zone], low: int, shade: int) -> tuple[str, int]:
+    """Return the character and the palette numbers of the cell that begins at an eighth.
+
+    Inside an area it has a shade of its row.
+
+    A cell has two colours: of three the thinnest is left out.
+    """
+    parts: list[tuple[int, int]] = []
+    at = low
+    for zone in zones:
+        top = min(zone.top, low + 8)
+        if top > at:
+            parts.append((top - at, _shade(zone, low, shade)))
+            at = top
+    if at < low + 8:
+        parts.append((low + 8 - at, 0))
+    if len(parts) > 2:
+        parts.remove(min(parts))
+        parts[-1] = (8 - parts[0][0], parts[-1][1])
+    if len(parts) == 1:
+        return " ", parts[0][1] * ON
+    (eighths, below), (_, above) = parts[0], parts[-1]
+    return _EIGHTHS[eighths], below + above * ON
+
+
+def _shade(zone: Zone, low: int, shade: int) -> int:
+    if zone.is_faint:
+        return shade_of(zone.role, FAINT)
+    is_edge = zone.top <= low + 8
+    return shade_of(zone.edge_role or zone.role) if is_edge else shade_of(zone.role, shade)
+
+
+def _joined(cells: Sequence[str], inks: Sequence[int]) -> list[tuple[str, int]]:
+    """Return cells as texts of one palette number each."""
+    runs: list[tuple[str, int]] = []
+    start = 0
+    for x in range(1, len(cells) + 1):
+        if x == len(cells) or inks[x] != inks[start]:
+            runs.append(("".join(cells[start:x]), inks[start]))
+            start = x
+    return runs
+
+
+_NAMED_ROWS = 6
+"""With fewer rows than this, what happened is not named."""
+
+
+def _mark(cells: list[list[str]], inks: list[list[int]], frame: PlotFrame) -> None:
+    """Mark what happened: on the time axis, by a thin line, and by name at the top."""
+    plot_rows, right = frame.height - frame.axis_lines, frame.left + frame.columns
+    ends = [frame.left, frame.left]
+    for mark in frame.marks:
+        x, role = frame.left + frame.column_of(mark.at_s), MARK_ROLES[mark.tone]
+        for y in range(min(plot_rows, len(cells))):
+            if x < len(cells[y]) and cells[y][x] == " ":
+                cells[y][x], inks[y][x] = "┊", role + inks[y][x] // ON * ON
+        if frame.axis_lines and x < len(cells[plot_rows]):
+            cells[plot_rows][x], inks[plot_rows][x] = mark.sign, role
+        text = clean_line(mark.text)
+        start = x + 1 if x + 1 + len(text) <= right else x - len(text)
+        row = next((at for at, end in enumerate(ends) if end <= start), None)
+        if row is None or plot_rows < _NAMED_ROWS or not text.isascii() or start < frame.left:
+            continue
+        for at, letter in enumerate(text, start):
+            cells[row][at], inks[row][at] = letter, role + inks[row][at] // ON * ON
+        ends[row] = start + len(text) + 1

@@ -189,7 +189,7 @@ def test_what_no_short_form_says_is_a_change_of_the_scenario_or_a_file() -> None
     ({}, "1 publisher → bench → 3 subscribers"),
     ({"publishers": "0"}, "bench → 3 subscribers"),
     ({"shape": "request"}, "1 requester ⇄ bench ⇄ 3 responders"),
-    ({"shape": "stream", "stream": "MINE", "publishers": "2"}, "2 publishers → MINE → 3 consumers"),
+    ({"shape": "stream", "stream": "S", "publishers": "2"}, "2 publishers → S → 3 consumers"),
     ({"shape": "read", "stream": "MINE"}, "MINE → 1 reader"),
     ({"shape": "kv", "stream": "MINE"}, "1 client → MINE"),
 ])  # fmt: skip
@@ -210,15 +210,6 @@ def test_the_rate_stands_on_the_arrow() -> None:
 
 def test_a_scenario_is_a_row_of_a_table() -> None:
     row = scenario_row("fanout", "Fan-out: 1 publisher", ready_scenarios()["fanout"])
-    assert row.split() == [
-        "fanout",
-        "core",
-        "1",
-        "→",
-        "3",
-        "15k",
-        "max",
-        *"Fan-out: 1 publisher".split(),
-    ]
+    assert row.split()[:7] == ["fanout", "core", "1", "→", "3", "15k", "max"]
     knee = scenario_row("knee", "Find the knee", ready_scenarios()["knee"])
     assert knee.index("stream") == row.index("core") and knee.index("Find") == row.index("Fan-out")

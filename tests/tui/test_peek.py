@@ -25,6 +25,8 @@ from tests.tui.viewer import Viewer, viewing
         (None, 120, 35, 20, "below"),
         (None, 159, 35, 40, "none"),
         (None, 160, 35, 40, "beside"),
+        (None, 200, 54, 12, "below"),
+        (None, 200, 54, 40, "beside"),
         ("none", 200, 60, 1, "none"),
         ("below", 200, 60, 500, "below"),
         ("below", 80, 12, 500, "none"),

@@ -55,6 +55,7 @@ from natstui.tui.frame.messages import (
     ToApp,
     Typed,
 )
+from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.command_line import CommandLine, OfferingSuggester
 from natstui.tui.kit.pick import Pick
@@ -199,6 +200,7 @@ SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
 
 _OF_TEXTUAL = {"Theme", "Screenshot"}
+_THEME, _MODE = "theme", "screen"
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
 
 
@@ -286,8 +288,9 @@ class NatstuiApp(GuardedApp):
         `connect` takes words that are added to the command line. `guided` shows the guide.
         `others` are systems beside it, `contexts` knows what it is called, and more of them.
         """
-        super().__init__(ascii_only=started.ascii_only, theme=started.theme)
+        super().__init__(ascii_only=started.ascii_only, theme=recall_theme(started.theme))
         self._started = started
+        self._opens_where_it_was = not guided
         self._updates = Updates(
             self, lambda: self.parts.newest(), lambda: self.state.now_mono_us > 0
         )
@@ -334,6 +337,12 @@ class NatstuiApp(GuardedApp):
         self.set_keymap(keys)
         for complaint in complaints:
             self.notify(complaint, severity="warning", timeout=15)
+        self.theme_changed_signal.subscribe(
+            self, lambda theme: keep(_THEME, [theme.name, self._started.theme])
+        )
+        mode = recall(_MODE)
+        if mode in MODE_SCREENS and self._opens_where_it_was:
+            self.call_after_refresh(self.switch_mode, mode)
         CommandLine.completing = Completing(
             lambda: self.parts.engines.state, lambda: self.available_themes
         )
@@ -385,14 +394,20 @@ class NatstuiApp(GuardedApp):
         elif works := at_work(states, recording=self.parts.recording.asked_for):
             title, leave = " and ".join(dict.fromkeys(works)), "leave; it ends now"
         else:
-            self.exit(0)
+            self._end()
             return
         run_task(self, self._ask_to_leave, title, leave)
 
     async def _ask_to_leave(self, title: str, leave: str) -> None:
         pick = Pick(title, (("stay", "go back to it"), ("quit", leave)))
         if await self.push_screen_wait(pick) == "quit":
-            self.exit(0)
+            self._end()
+
+    def _end(self) -> None:
+        """Leave, and open with the same screen the next time."""
+        if self._opens_where_it_was:
+            keep(_MODE, self.current_mode)
+        self.exit(0)
 
     async def action_leave(self) -> None:
         """Close the screen on top, or the app."""
@@ -430,6 +445,14 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
             parts.replay.leave()
         case Export():
             parts.exporter.ask_format(message)
+
+
+def recall_theme(configured: str) -> str:
+    """Return the theme that was chosen last, unless another one was configured since then."""
+    kept = recall(_THEME)
+    if isinstance(kept, list) and len(kept) == 2 and kept[1] == configured:
+        return str(kept[0])
+    return configured
 
 
 def system_in_view(app: App[int]) -> str | None:

@@ -42,6 +42,7 @@ _WORDS: Mapping[str, str] = {
     "chart.scale": "values by powers of ten, or evenly again",
     "chart.window": "the next longer time in all charts",
     "chart.zoom": "one chart after the other in full size; there ← and → read its values",
+    "columns": "choose which columns are shown, also the next time",
     "command": "type a command; tab completes it",
     "clients.again": "ask once more",
     "clients.stop": "read no longer, and show who was found",

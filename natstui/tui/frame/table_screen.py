@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import getters, on
@@ -13,11 +14,14 @@ from textual.widgets import Static
 
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.remembered import keep, recall
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.systems import Joined, joined_specs, own_key
 from natstui.tui.frame.table_order import RowSorter, TableOrder
 from natstui.tui.frame.table_text import Rows, empty_text
 from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.kit.pick import PickSeveral
 from natstui.tui.kit.table.big_table import BigTable, Column, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
@@ -52,10 +56,60 @@ class CopyKeys(ScreenPart):
         self._screen.notify("copied the row as JSON", markup=False, timeout=2)
 
 
+class ColumnChoice(ScreenPart):
+    """The columns that the user wants of a table; else those with the most to say that fit."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+k", "part('choice', 'columns')", "Columns", show=False, id="columns"),
+    ]
+
+    def __init__(self, screen: TableScreen) -> None:
+        self._screen = screen
+        self._kept_as = f"columns of {screen.NOUN}"
+        kept = recall(self._kept_as)
+        known = {spec.id for spec in screen.SPECS}
+        found = [one for one in kept if one in known] if isinstance(kept, list) else []
+        self.chosen: list[str] | None = found or None
+
+    def of(self, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
+        """Return the columns to show; the first names the rows, and one is not of the screen."""
+        if self.chosen is None:
+            return specs
+        own = {spec.id for spec in self._screen.SPECS[1:]}
+        return [
+            replace(spec, from_width=0)
+            for spec in specs
+            if spec.id in self.chosen or spec.id not in own
+        ]
+
+    async def action_columns(self) -> None:
+        """Mark the columns to show; none or all of them is the choice of natstui again."""
+        run_task(self._screen, self._choose)
+
+    async def _choose(self) -> None:
+        specs = self._screen.SPECS[1:]
+        shown = self.chosen
+        if shown is None:
+            layout = self._screen.table.columns_now
+            seen = layout.placed[: len(layout.placed) - layout.hidden_count]
+            shown = [placed.column.id for placed in seen]
+        title = f"Columns of {self._screen.NOUN}: space marks, enter shows the marked ones"
+        words = [(spec.id, spec.title, spec.help) for spec in specs]
+        marked = await self._screen.app.push_screen_wait(PickSeveral(title, words, shown))
+        if marked is not None:
+            self.chosen = marked if 0 < len(marked) < len(specs) else None
+            keep(self._kept_as, self.chosen)
+            self._screen.refresh_state()
+
+
 class TableScreen(LiveScreen):
     """One table over a view of the state; subclasses name its columns and where rows lead."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*TableOrder.BINDINGS, *CopyKeys.BINDINGS]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *TableOrder.BINDINGS,
+        *CopyKeys.BINDINGS,
+        *ColumnChoice.BINDINGS,
+    ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     NOUN: ClassVar[str] = ""
     START: ClassVar[Order] = Order("name")
@@ -73,6 +127,7 @@ class TableScreen(LiveScreen):
             self.refresh_state,
         )
         self.copying = CopyKeys(self)
+        self.choice = ColumnChoice(self)
         self._sorter = RowSorter(self, self._show)
         self._joined_specs = joined_specs(self.SPECS)
 
@@ -93,7 +148,7 @@ class TableScreen(LiveScreen):
 
     def _show(self, view: Any, in_order: Sequence[int]) -> None:
         order = self.ordering.order
-        specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
+        specs = self.choice.of(self._joined_specs if isinstance(view, Joined) else self.SPECS)
         self.rows = Rows(view, specs, in_order)
         self.table.empty = self.empty_text(len(view.rows()))
         self.table.show(
@@ -112,8 +167,7 @@ class TableScreen(LiveScreen):
         """Return the line above the table."""
         order = self.ordering.order
         count = f"{shown} of {total}" if shown != total else str(total)
-        specs = self.rows.specs if self.rows is not None else self.SPECS
-        spec = next((s for s in specs if s.id == order.column), specs[0])
+        spec = next((s for s in self._joined_specs if s.id == order.column), self.SPECS[0])
         parts = [f"{self.NOUN} {count}", f"by {spec.title} {'▼' if order.reverse else '▲'}"]
         if order.pattern:
             parts.append(f"/{order.pattern}")

@@ -14,7 +14,7 @@ from natstui.model.live.rates import rate_column, rates_of_series, stream_full_i
 from natstui.model.servers.replicas import state_of
 from natstui.tui.frame.columns import ColumnSpec, natural
 from natstui.tui.frame.view import GLYPHS, LOOKS, StreamView, subjects_text
-from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
+from natstui.tui.kit.sparkline import bar, scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 
@@ -187,6 +187,25 @@ def age_used(view: StreamView, row: int) -> Cell:
     return _used(view, row, "age", warns=False)
 
 
+USED_WIDTH = 6
+
+
+def used(view: StreamView, row: int) -> Cell:
+    """Use of the message or byte limit that is nearer to its end; ∞ without both."""
+    if view.config(row) is None:
+        return Cell(UNKNOWN, "dim")
+    percent = _most_used(view, row)
+    if percent is None:
+        return Cell("∞", "dim")
+    text = f"{bar(percent / 100, USED_WIDTH)} {percent:.0f}%"
+    return Cell(text, "warn" if is_near(percent, 100) else "")
+
+
+def _most_used(view: StreamView, row: int) -> float | None:
+    percents = limit_percents(view, row)
+    return max((percents[it] for it in ("msgs", "bytes") if it in percents), default=None)
+
+
 def full_s(view: StreamView, row: int) -> float | None:
     """Return seconds until the first of the message and byte limits is reached, by the trend."""
     config = view.config(row)
@@ -272,6 +291,10 @@ def _by_used(which: str) -> Sort:
     return lambda view: [limit_percents(view, row).get(which) for row in range(len(view))]
 
 
+def _by_most_used(view: StreamView) -> Sequence[object]:
+    return [_most_used(view, row) for row in range(len(view))]
+
+
 def _by_full(view: StreamView) -> Sequence[object]:
     return [full_s(view, row) for row in range(len(view))]
 
@@ -301,12 +324,14 @@ STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
     _number("first_age", "OLDEST", 7, 9, first_age, _by_age("first_at_us")),
     _number("last_seq", "LAST SEQ", 10, 13, last_seq, _by("last_seq")),
     _number("last_age", "NEWEST", 7, 10, last_age, _by_age("last_at_us")),
+    _words("used", "USED", USED_WIDTH + 5, 10, used, _by_most_used, descends=True,
+           from_width=120),
     _number("msgs_used", "MSG%", 5, 19, msgs_used, _by_used("msgs")),
-    _number("bytes_used", "BYTE%", 6, 11, bytes_used, _by_used("bytes")),
+    _number("bytes_used", "BYTE%", 6, 19, bytes_used, _by_used("bytes")),
     _number("age_used", "AGE%", 5, 21, age_used, _by_used("age")),
     _number("full", "FULL IN", 7, 17, full, _by_full, descends=False),
     _number("holes", "HOLES", 8, 20, holes, _by("deleted_msgs")),
-    _words("leader", "LEADER", 12, 22, leader, _by("leader"), flex=1),
+    _words("leader", "LEADER", 12, 11, leader, _by("leader"), flex=1),
     _words("replicas", "REPLICAS", 14, 9, replicas, _by("leader"), flex=1, max_width=40,
            from_width=160),
 )  # fmt: skip

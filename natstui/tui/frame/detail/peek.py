@@ -28,7 +28,9 @@ ANNOUNCED_COUNT = 4
 _BESIDE_FROM_COLUMNS = 160
 _BESIDE_AT_LEAST_COLUMNS = 110
 """With fewer the table would lose more columns than the panel tells."""
-_LEAST_LINES, _MOST_LINES = 10, 22
+_LEAST_LINES, _MOST_LINES = 10, 36
+_ROOMY_LINES = 22
+"""With so many below its rows, the panel leaves a table its width."""
 _ROWS_AT_LEAST = 4
 """Rows of the table that stay in view above it."""
 _CHART_LINES = 8
@@ -49,6 +51,8 @@ def place_for(chosen: Place | None, size: Size, rows_count: int) -> Place:
     """Return where the panel stands: as the user chose, or where the rows leave room."""
     if chosen == "none":
         return "none"
+    if chosen is None and size.height - rows_count - 1 >= _ROOMY_LINES:
+        return "below"
     widest = size.width >= (_BESIDE_FROM_COLUMNS if chosen is None else _BESIDE_AT_LEAST_COLUMNS)
     if chosen != "below" and widest:
         return "beside"

@@ -1,0 +1,60 @@
+"""What a user chose of the screens, here and in the next run."""
+
+from __future__ import annotations
+
+from natstui.tui.app.app import recall_theme
+from natstui.tui.frame.remembered import keep, recall
+from natstui.tui.kit.pick import PickSeveral
+from natstui.tui.streams.screen import StreamsScreen
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed
+
+STREAMS = {"ALPHA": (), "BETA": ("one",)}
+
+
+def heads(viewer: Viewer) -> list[str]:
+    screen = viewer.app.screen
+    assert isinstance(screen, StreamsScreen) and screen.rows is not None
+    return [spec.title for spec in screen.rows.specs]
+
+
+async def test_columns_are_chosen_and_chosen_still_in_the_next_run() -> None:
+    async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
+        await viewer.until(lambda: "ALPHA" in viewer.text)
+        every = heads(viewer)
+        await viewer.press("ctrl+k")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickSeveral), "the columns")
+        assert "space marks" in viewer.words and "Messages stored now" in viewer.words
+        picked = viewer.app.screen
+        assert isinstance(picked, PickSeveral)
+        # Those that are seen are marked: away with all but two.
+        listed = picked.query_one("MarkList")
+        listed.deselect_all()  # type: ignore[attr-defined]
+        listed.select("msgs")  # type: ignore[attr-defined]
+        listed.select("leader")  # type: ignore[attr-defined]
+        await viewer.press("enter")
+        await viewer.until(lambda: heads(viewer) == ["STREAM", "MSGS", "LEADER"])
+        assert "LEADER" in viewer.text and "INGEST" not in viewer.text
+    async with fed(*engine_records(STREAMS), size=(80, 24)) as viewer:
+        await viewer.until(lambda: heads(viewer) == ["STREAM", "MSGS", "LEADER"])
+        await viewer.press("ctrl+k", "escape")
+        assert heads(viewer) == ["STREAM", "MSGS", "LEADER"], "cancelled"
+        await viewer.press("ctrl+k", "space", "down", "space", "enter")
+        await viewer.until(lambda: len(heads(viewer)) == 5)
+        await viewer.press("ctrl+k")
+        viewer.app.screen.query_one("MarkList").deselect_all()  # type: ignore[attr-defined]
+        await viewer.press("enter")
+        await viewer.until(lambda: heads(viewer) == every, "none chosen: as before")
+
+
+async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None:
+    async with fed(*engine_records(STREAMS), size=(80, 24)) as viewer:
+        await viewer.type_command("theme natstui-light")
+        await viewer.until(lambda: viewer.app.theme == "natstui-light")
+        await viewer.press("5", "q")
+    assert recall("screen") == "findings"
+    assert recall("theme") == ["natstui-light", viewer.app._started.theme]
+    assert recall_theme(viewer.app._started.theme) == "natstui-light"
+    assert recall_theme("another-is-configured-now") == "another-is-configured-now"
+    keep("theme", "damaged")
+    assert recall_theme("natstui") == "natstui"

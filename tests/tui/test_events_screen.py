@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import nats
 import pytest
 
-from natstui.model.live.state import Happening
+from natstui.model.live.state import Happening, State
 from natstui.model.records.record import Advisory, Noted
 from natstui.tui.consumers.detail import ConsumerDetail
-from natstui.tui.events.cells import brief_text
+from natstui.tui.events.cells import EVENT_COLUMNS, FoldedEvents, brief_text
 from natstui.tui.streams.detail import StreamDetail
 from tests.accounts import Account
 from tests.tui.viewer import viewing
@@ -37,6 +39,21 @@ def test_names_that_stand_beside_a_sentence_are_not_told_again(
     event: Happening, text: str
 ) -> None:
     assert brief_text(event) == text
+
+
+def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
+    minute_us = 60_000_000
+    naks = [advisory("message 7 of consumer c on S was refused (nak)") for _ in range(40)]
+    naks = [replace(one, at_us=minute_us + at) for at, one in enumerate(naks)]
+    others = (advisory("consumer c on S was deleted", kind="consumer_action"), Noted(1, "so"))
+    state = replace(State(), happenings=(*others, *naks), now_at_us=minute_us + 100)
+    view = FoldedEvents(state, 0)
+    kinds = [EVENT_COLUMNS[1].cell(view, row).text for row in view.rows()]
+    assert kinds == ["nak ×40", "note", "consumer action"]
+    assert sum(view.last_minute(view.rows()[0])) == 40
+    again = FoldedEvents(replace(state, happenings=(*state.happenings, naks[0])), 0)
+    assert again.key(again.rows()[0]) == view.key(view.rows()[0]), "the cursor stays on it"
+    assert len(EVENT_COLUMNS[0].sort(view)) == len(view), "sorted by what may be filtered later"
 
 
 async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about(
@@ -77,6 +94,9 @@ async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest(
         for _ in range(6):
             (message,) = await pulls.fetch(1, timeout=20)
             await message.nak()
+        await viewer.until(lambda: "nak ×6" in viewer.words, "one row of them")
+        assert "repeats are folded: f shows each" in viewer.words
+        await viewer.press("f")
         await viewer.until(lambda: "are nak: /!nak shows the others" in viewer.words, "the hint")
         await viewer.press("slash", "exclamation_mark")
         await viewer.type("nak")

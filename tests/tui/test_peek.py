@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from textual.containers import VerticalScroll
 from textual.geometry import Size
 
 from natstui.tui.consumers.screen import ConsumersScreen
@@ -58,7 +59,8 @@ async def shown(server: Account, size: tuple[int, int]) -> AsyncIterator[Viewer]
 def title(viewer: Viewer) -> str:
     """Return what the panel is about; empty where there is none."""
     peek = viewer.app.screen.query_one(Peek)
-    return peek.text._sections[0].title if peek.display and peek.region.height else ""
+    shown = peek.display and peek.region.height
+    return str(peek.query_one(VerticalScroll).border_title) if shown else ""
 
 
 @pytest.mark.server

@@ -73,12 +73,12 @@ class BenchmarkForm(LiveScreen):
     DEFAULT_CSS = """
     BenchmarkForm #form { height: 1fr; layout: vertical; }
     BenchmarkForm #fields { height: 1fr; scrollbar-size: 1 1; }
-    BenchmarkForm #preview { height: auto; max-height: 8; padding: 0 1; background: $surface; }
+    BenchmarkForm #preview { height: auto; max-height: 10; padding: 0 1; }
     BenchmarkForm #hint { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     BenchmarkForm.-wide #form { layout: horizontal; }
     BenchmarkForm.-wide #fields { width: 3fr; }
     BenchmarkForm.-wide #preview {
-        width: 2fr; height: 1fr; max-height: 100%; border-left: solid $panel;
+        width: 2fr; height: 1fr; max-height: 100%;
     }
     """
     draft: ClassVar[Draft] = Draft()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import ClassVar
 
@@ -311,6 +312,13 @@ class FigureRow(Horizontal):
                     frame.update(Content.assemble(value, "  ", safe(one.spark, look)))
 
 
+def _framed(title: str, text: Widget, *, id: str) -> VerticalScroll:
+    """Return a text in a frame with a title."""
+    frame = VerticalScroll(text, id=id)
+    frame.border_title = title
+    return frame
+
+
 def _bars(screen: LiveScreen) -> tuple[str, ...]:
     """Return the colours of the distribution: up to p50, up to p99, beyond."""
     variables = screen.app.theme_variables
@@ -373,11 +381,11 @@ class BenchmarkScreen(LiveScreen):
                 for name in ("throughput", "latency", "cumulative"):
                     yield Chart(id=name)
             with VerticalScroll(id="bench-below", can_focus=False):
-                yield VerticalScroll(RunSummary(id="summary"), id="bench-summary")
+                yield _framed("Result", RunSummary(id="summary"), id="bench-summary")
                 yield VerticalScroll(FittedText(id="workers"), id="bench-workers")
-                yield VerticalScroll(FittedText(id="figures"), id="bench-figures")
-                yield VerticalScroll(SectionText(id="flow", value_cells=10), id="bench-flow")
-            yield VerticalScroll(SectionText(id="log"), id="bench-log")
+                yield _framed("Latency", FittedText(id="figures"), id="bench-figures")
+                yield _framed("Messages", SectionText(id="flow", value_cells=10), id="bench-flow")
+            yield _framed("Log", SectionText(id="log"), id="bench-log")
 
     def refresh_state(self) -> None:
         """Show the newer state of the benchmark: every half second is as fast as anybody reads."""
@@ -440,15 +448,17 @@ class BenchmarkScreen(LiveScreen):
         # Where there is no column of their own for them.
         figures += [flow] if self.has_class("-narrow") else []
         beside = sum(len(section.lines) + 2 for section in figures)
-        room = self.query_one("#bench-below").size.height - beside - 1
+        place = "#bench-below" if self.has_class("-narrow") else "#bench-figures"
+        room = self.query_one(place).size.height - beside - 1
         width = self.figures.content_size.width
         figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room), _bars(self)))
         log = text.log_section(view)
         # Beside the summary there is more room for the log than below it.
         figures += [log] if view.finished and self.has_class("-wide") else []
         self.figures.show([section for section in figures if section.lines])
-        self.flow.show([flow])
-        self.log_text.show([log])
+        # Their frames have their titles.
+        self.flow.show([replace(flow, title="")])
+        self.log_text.show([replace(log, title="")])
         self._share_rows(sum(len(section.lines) + 2 for section in figures))
 
     def _share_rows(self, beside: int) -> None:

@@ -96,7 +96,7 @@ def latency_section(view: BenchmarkView, *, uncorrected: bool = False) -> Sectio
         for one in lines
         if uncorrected and one.label in LATENCY_WORDS
     ]
-    title = "LATENCY since due; unc.: since sent" if uncorrected else "LATENCY since due"
+    title = "SINCE DUE; unc.: since sent" if uncorrected else "SINCE DUE"
     return Section(title, (head, *lines, *words))
 
 

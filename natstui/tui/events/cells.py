@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
-from natstui.model.live.state import Happening
+from natstui.model.live.state import EVENTS_KEPT, Happening, State
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.happenings import brief_text, event_text, kind_text, look, where_text
 from natstui.tui.frame.view import View
+from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import local_text
+
+TREND_WIDTH = 12
 
 
 class EventView(View):
@@ -56,14 +59,62 @@ class EventView(View):
         return " ".join(texts)
 
 
+class FoldedEvents(EventView):
+    """Events of which those that are alike are one row, with how often they happened."""
+
+    def __init__(self, state: State, late_us: int, most_count: int = EVENTS_KEPT) -> None:
+        """`most_count` is how many of the newest are looked at."""
+        super().__init__(state, late_us)
+        self._alike: dict[int, list[int]] = {}
+        """Row of the newest → when it and those like it happened."""
+        newest: dict[tuple[str, str], int] = {}
+        for row in range(min(len(self), most_count)):
+            event = self.at(row)
+            first = newest.setdefault((kind_text(event), where_text(event)), row)
+            self._alike.setdefault(first, []).append(event.at_us)
+
+    @property
+    def times_count(self) -> dict[int, int]:
+        """Row → how many events are like it."""
+        return {row: len(at_us) for row, at_us in self._alike.items()}
+
+    def rows(self) -> Sequence[int]:
+        """Return the newest of each kind, the newest first."""
+        return list(self._alike)
+
+    def key(self, row: int) -> Hashable:
+        """Return what the events of a row have in common: another one may be the newest soon."""
+        event = self.at(row)
+        return (kind_text(event), where_text(event))
+
+    def last_minute(self, row: int) -> list[float | None]:
+        """Return how many happened in each of the slices of the last minute, oldest first."""
+        counts = [0.0] * TREND_WIDTH
+        for at_us in self._alike.get(row, ()):
+            slices_ago = (self.now_at_us - at_us) * TREND_WIDTH // 60_000_000
+            if 0 <= slices_ago < TREND_WIDTH:
+                counts[-1 - slices_ago] += 1
+        return [*counts]
+
+
 def _time(view: EventView, row: int) -> Cell:
     """When it happened: local time of day."""
     return Cell(local_text(view.at(row).at_us, digits=3), "dim")
 
 
 def _kind(view: EventView, row: int) -> Cell:
-    """What kind of event: advisories of the server, and what the monitor itself saw."""
-    return Cell(kind_text(view.at(row)), look(view.at(row)))
+    """What kind of event: advisories of the server, and what the monitor itself saw; how often."""
+    event = view.at(row)
+    times = view.times_count.get(row, 1) if isinstance(view, FoldedEvents) else 1
+    text = kind_text(event) if times == 1 else f"{kind_text(event)} ×{times:,}"
+    return Cell(text, look(event))
+
+
+def _trend(view: EventView, row: int) -> Cell:
+    """How often the same happened in the last minute."""
+    if not isinstance(view, FoldedEvents) or view.times_count.get(row, 1) == 1:
+        return Cell("")
+    return Cell(sparkline(view.last_minute(row), TREND_WIDTH), "accent")
 
 
 def _where(view: EventView, row: int) -> Cell:
@@ -76,13 +127,29 @@ def _text(view: EventView, row: int) -> Cell:
     return Cell(brief_text(view.at(row)), look(view.at(row)))
 
 
+def _by(text: Callable[[Happening], str]) -> Callable[[EventView], Sequence[object]]:
+    """Return what sorts rows: a value for every event, also for those that are folded away."""
+    return lambda view: [text(view.at(row)) for row in range(len(view))]
+
+
+def _by_time(view: EventView) -> Sequence[object]:
+    return [view.at(row).at_us for row in range(len(view))]
+
+
 _words: Callable[..., ColumnSpec[EventView]] = partial(ColumnSpec, align="left", descends=False)
 
 EVENT_COLUMNS: tuple[ColumnSpec[EventView], ...] = (
-    _words("time", "TIME", 12, 0, _time, lambda v: [v.at(r).at_us for r in v.rows()]),
-    _words("kind", "KIND", 16, 3, _kind, lambda v: [kind_text(v.at(r)) for r in v.rows()]),
+    _words("time", "TIME", 12, 0, _time, _by_time),
+    _words("kind", "KIND", 17, 3, _kind, _by(kind_text)),
+    _words("where", "WHERE", 22, 1, _where, _by(where_text), flex=1),
     _words(
-        "where", "WHERE", 22, 1, _where, lambda v: [where_text(v.at(r)) for r in v.rows()], flex=1
+        "trend",
+        "LAST 1m",
+        TREND_WIDTH,
+        4,
+        _trend,
+        _by_time,
+        from_width=100,
     ),
     _words(
         "text",
@@ -90,7 +157,7 @@ EVENT_COLUMNS: tuple[ColumnSpec[EventView], ...] = (
         40,
         2,
         _text,
-        lambda v: [event_text(v.at(r)) for r in v.rows()],
+        _by(event_text),
         flex=3,
         max_width=400,
     ),

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 
 from natstui.model.live.state import EVENTS_KEPT, Happening
 from natstui.model.records.record import Advisory
-from natstui.tui.events.cells import EVENT_COLUMNS, EventView
+from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
 from natstui.tui.events.moment import moment_us, moment_words
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.happenings import kind_text
@@ -20,6 +20,7 @@ from natstui.tui.frame.messages import Open, StateChanged
 from natstui.tui.frame.selection import open_of_row
 from natstui.tui.frame.systems import joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
@@ -29,7 +30,10 @@ from natstui.units import local_text
 class EventsScreen(TableScreen):
     """The events table, newest first."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "time", "Time", id="events.time")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "time", "Time", id="events.time"),
+        Binding("f", "fold", "Fold", id="events.fold"),
+    ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
     START = Order("time", reverse=True)
@@ -39,6 +43,8 @@ class EventsScreen(TableScreen):
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._sought = ""
         """The time that was asked for, until the newest state is here."""
+        self._folds = True
+        """What happens again and again is one row, unless one looks for single events."""
         self._counted: tuple[Sequence[Happening], ...] = ()
         self._kinds: Counter[str] = Counter()
         """How many of what was counted last are of each kind."""
@@ -79,12 +85,22 @@ class EventsScreen(TableScreen):
 
         def go(text: str | None) -> None:
             self._sought = text or ""
+            self._folds = self._folds and not text
 
         def meaning(text: str) -> str:
             return moment_words(text, self.state.now_at_us)
 
         words = "When? For example 2m ago, or 14:30"
         self.app.push_screen(Prompt(words, refusal=refusal, meaning=meaning), go)
+
+    def action_fold(self) -> None:
+        """Show every event in a row of its own, or fold those that are alike again."""
+        self._folds = not self._folds
+        self.refresh_state()
+
+    @property
+    def _is_folded(self) -> bool:
+        return self._folds and not self.ordering.order.pattern
 
     def on_state_changed(self, message: StateChanged) -> None:
         """Go to the time that was asked for: `2m ago` counts from now, not from the question."""
@@ -115,6 +131,8 @@ class EventsScreen(TableScreen):
 
     def _hint(self) -> str:
         """Return how to see the rest, where most of what is kept is of one kind."""
+        if self._is_folded:
+            return f"repeats are folded: {key_of(self, 'events.fold')} shows each"
         if self.ordering.order.pattern or self.ordering.order.problems_only:
             return ""
         every = tuple(one.state.happenings for one in self.where.shown)
@@ -128,4 +146,5 @@ class EventsScreen(TableScreen):
 
     def view(self) -> Any:
         """Return the events of the present state, of all systems."""
-        return joined(self.where.shown, lambda one: EventView(one.state, one.late_us))
+        shown = FoldedEvents if self._is_folded else EventView
+        return joined(self.where.shown, lambda one: shown(one.state, one.late_us))

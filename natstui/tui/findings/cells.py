@@ -27,9 +27,17 @@ class Found:
     """The findings of a moment in their order; made once for as long as they are the same."""
 
     def __init__(
-        self, state: State, hints: Sequence[Finding] = (), *, with_hints: bool = False
+        self,
+        state: State,
+        hints: Sequence[Finding] = (),
+        *,
+        with_hints: bool = False,
+        with_over: bool = True,
     ) -> None:
-        """`hints` are those about settings; what is only worth knowing of them may be left out."""
+        """`hints` are those about settings; what is only worth knowing of them may be left out.
+
+        So may those that are over.
+        """
         known = state.findings
         every = [*known.open(), *(it for it in hints if known.silence_of(it) is None)]
         told = [it for it in every if with_hints or not is_hint(it)]
@@ -39,7 +47,7 @@ class Found:
         self.silenced = sorted(hidden, key=worst_first)
         """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
-        self.all = [*self.open, *self.silenced, *self.over]
+        self.all = [*self.open, *self.silenced, *(self.over if with_over else ())]
 
 
 def is_hint(finding: Finding) -> bool:

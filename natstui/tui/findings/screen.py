@@ -34,13 +34,14 @@ class FindingsScreen(TableScreen):
         Binding("d", "describe", "Describe", id="describe"),
         *FindingKeys.BINDINGS,
         Binding("i", "hints", "Hints", id="finding.hints"),
+        Binding("f", "over", "Over", id="finding.over"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = FINDING_COLUMNS
     NOUN = "findings"
     START = Order("severity", reverse=True)
     DEFAULT_CSS = """
     FindingsScreen #brief {
-        height: 35%; min-height: 6; max-height: 10; border-top: solid $panel;
+        height: 35%; min-height: 6; max-height: 12;
         scrollbar-size: 1 1;
     }
     """
@@ -51,7 +52,7 @@ class FindingsScreen(TableScreen):
         super().__init__()
         self.finding = FindingKeys(self, self.chosen)
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
-        self._with_hints = False
+        self._with_hints = self._with_over = False
         self._looked: dict[str, Looked] = {}
         """What was found in each system, by its name."""
 
@@ -65,7 +66,9 @@ class FindingsScreen(TableScreen):
 
         def of_one(one: SystemState) -> FindingView:
             looked = self._looked.setdefault(one.name, Looked())
-            found = looked.found_in(one.state, with_hints=self._with_hints)
+            found = looked.found_in(
+                one.state, with_hints=self._with_hints, with_over=self._with_over
+            )
             return FindingView(one.state, one.late_us, found)
 
         return joined(self.where.shown, of_one)
@@ -94,7 +97,7 @@ class FindingsScreen(TableScreen):
         rest = super().caption_text(shown, total)
         if not self.state.costs:
             return rest
-        counts = counts_text([one.found for one in self._looked.values()])
+        counts = counts_text([one.found for one in self._looked.values()], self._with_over)
         return counts if self.ordering.order == self.START else f"{counts}  ·  {rest}"
 
     def chosen(self) -> Finding | None:
@@ -112,9 +115,14 @@ class FindingsScreen(TableScreen):
         """Show the finding under the cursor in words; without one, what was looked at."""
         finding, view = self.chosen(), View(self.state, self.late_us)
         if finding is not None:
+            self._frame("Finding")
             self.brief.show(brief_sections(view, finding))
         elif self.state.costs:
+            self._frame("Read")
             self.brief.show(calm_sections([one.state for one in self.where.shown]))
+
+    def _frame(self, title: str) -> None:
+        self.query_one("#brief").border_title = title
 
     @on(RowSelected)
     def _go(self) -> None:
@@ -124,6 +132,11 @@ class FindingsScreen(TableScreen):
         """Show everything about the finding under the cursor."""
         if (finding := self.chosen()) is not None:
             self.app.push_screen(FindingDetail(finding))
+
+    def action_over(self) -> None:
+        """Show also what is over, or fold it away again."""
+        self._with_over = not self._with_over
+        self.refresh_state()
 
     def action_hints(self) -> None:
         """Show also what is only worth knowing of settings, or leave it out again."""

@@ -131,7 +131,7 @@ def calm_sections(states: Sequence[State]) -> list[Section]:
     ]
 
 
-def counts_text(every: Sequence[Found]) -> str:
+def counts_text(every: Sequence[Found], with_over: bool = True) -> str:
     """Return how many findings there are in all systems, for the line above the table."""
     counts = Counter(it.kind.severity for found in every for it in found.open)
     over, silenced = sum(len(it.over) for it in every), sum(len(it.silenced) for it in every)
@@ -140,7 +140,7 @@ def counts_text(every: Sequence[Found]) -> str:
         *(severity_text(each, counts[each]) for each in WORST_FIRST if counts[each]),
         "" if counts else "nothing is wrong",
         f"{silenced} silenced" if silenced else "",
-        f"{over} over lately" if over else "",
+        f"{'' if with_over else 'f: '}{over} over lately" if over else "",
         f"i: {counted(left_out, 'hint')} on settings" if left_out else "",
     ]
     return "  ·  ".join(part for part in parts if part)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -28,9 +28,10 @@ from natstui.tui.frame.action_runner import finding_of_messages
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.message import MessageScreen
-from natstui.tui.messages.text import browse_text, message_line, page_text
+from natstui.tui.messages.text import HEAD, browse_text, message_line, message_text, page_text
 from natstui.units import duration_text
 
 _page = decoder_of(MessagePage)
@@ -53,6 +54,13 @@ class MessagePages(Vertical):
         Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="msg.refresh"),
     ]
     DEFAULT_CSS = """
+    MessagePages #head { height: 1; color: $text-muted; background: $panel; text-wrap: nowrap; }
+    MessagePages > Horizontal > Vertical { width: 3fr; }
+    MessagePages RawView {
+        width: 2fr; border: round $foreground 25%;
+        border-title-color: $text-accent; border-title-style: bold;
+    }
+    .-narrow MessagePages RawView { display: none; }
     MessagePages OptionList {
         height: 1fr; padding: 0; border: none !important;
         text-wrap: nowrap; text-overflow: ellipsis;
@@ -84,13 +92,21 @@ class MessagePages(Vertical):
         self._place_asked: tuple[object, ...] | None = None
         """What the stream's counters were when the page was asked for."""
         self._sampled_us = 0
+        # Before the widgets: a message is highlighted while the screen closes, too.
+        self.preview = RawView()
+        self.preview.can_focus = False
+        self._previewed: StoredMessage | None = None
         self._found = (0, "")
         """The first message of a finding, and how the page says it."""
 
     def compose(self) -> Iterable[Widget]:
-        """Caption and list."""
+        """Caption and list, and where there is room the message under the cursor beside it."""
         yield Static(id="caption", markup=False)
-        yield KeyList()
+        with Horizontal():
+            with Vertical():
+                yield Static(HEAD, id="head", markup=False)
+                yield KeyList()
+            yield self.preview
 
     def on_mount(self) -> None:
         """Read the first page, and look every second whether it is still right."""
@@ -244,6 +260,16 @@ class MessagePages(Vertical):
         """The message under the cursor."""
         at = self.list.highlighted
         return self.shown[at] if at is not None and at < len(self.shown) else None
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self) -> None:
+        """Show the message under the cursor beside the list."""
+        if self.message is None or self.message is self._previewed:
+            return
+        self._previewed = self.message
+        text, look, caption = message_text(self.message, "auto")
+        self.preview.border_title = caption
+        self.preview.show(text, "json" if look == "json" else "text")
 
     @on(OptionList.OptionSelected)
     def _open(self) -> None:

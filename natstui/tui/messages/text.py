@@ -7,6 +7,8 @@ import base64
 from textual.content import Content
 
 from natstui.model.records.messages import BrowseMessages, MessagePage, StoredMessage
+from natstui.tui.kit.looks import style_of
+from natstui.tui.kit.raw.lines import spans_of
 from natstui.tui.kit.raw.payload import Look, one_line, reading
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, local_text
@@ -31,9 +33,24 @@ def message_line(message: StoredMessage) -> Content:
             safe(message.subject.ljust(24)),
             safe(bytes_text(message.payload_bytes).rjust(8), "dim"),
             safe("▪" if message.headers else " ", "warn"),
-            safe(one_line(payload_of(message))),
+            payload_line(payload_of(message)),
         ]
     )
+
+
+HEAD = f"{'SEQ':>9}  {'TIME'.ljust(12)}  {'SUBJECT'.ljust(24)}  {'SIZE':>8}  ▪  PAYLOAD"
+"""What stands above the lines of a list; ▪ marks messages with headers."""
+_KIND_LOOKS = {"key": "primary", "string": "ok", "number": "warn", "word": "accent", "mark": "dim"}
+
+
+def payload_line(payload: bytes) -> Content:
+    """Return the beginning of a payload on one line, JSON in colours."""
+    text = safe(one_line(payload))
+    if not text.plain.startswith(("{", "[")):
+        return text
+    for start, end, kind in spans_of(text.plain, "json"):
+        text = text.stylize(style_of(_KIND_LOOKS[kind]), start, end)
+    return text
 
 
 def page_text(page: MessagePage, what: str) -> str:

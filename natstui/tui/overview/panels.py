@@ -24,11 +24,11 @@ from natstui.model.live.totals import (
 from natstui.model.servers.leaders import leaders_of
 from natstui.model.servers.server import ServerRates, Servers, ServerSeen
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
-from natstui.tui.events.cells import EVENT_COLUMNS, EventView
+from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.text import CALM
 from natstui.tui.frame.columns import ColumnSpec, Listed
-from natstui.tui.frame.happenings import kind_text, where_text
+from natstui.tui.frame.happenings import kind_text
 from natstui.tui.frame.head.several import system_cell, trouble_of
 from natstui.tui.frame.head.status_text import wrong_text
 from natstui.tui.frame.systems import Joined, SystemState, joined, joined_specs
@@ -105,25 +105,6 @@ class SystemView(Listed[SystemState]):
         super().__init__(systems, [(name,) for name in names], names)
 
 
-class FoldedEvents(EventView):
-    """The newest events; what is alike is one row, with how often it happened."""
-
-    def __init__(self, state: State, late_us: int) -> None:
-        super().__init__(state, late_us)
-        self.times_count: dict[int, int] = {}
-        """Row → how many of the newest events are like it."""
-        newest: dict[tuple[str, str], int] = {}
-        for row in range(min(len(self), _FOLDED_EVENTS)):
-            event = self.at(row)
-            kind = (kind_text(event), where_text(event))
-            first = newest.setdefault(kind, row)
-            self.times_count[first] = self.times_count.get(first, 0) + 1
-
-    def rows(self) -> Sequence[int]:
-        """Return the newest of each kind, the newest first."""
-        return list(self.times_count)
-
-
 class _Worst(Found):
     """The worst open findings of a system, without those that nobody must act on."""
 
@@ -145,7 +126,7 @@ def panels(systems: Sequence[SystemState], rates: Mapping[str, ServerRates]) -> 
     servers = joined(systems, lambda one: server_view(one.state, rates))
     streams = joined(systems, lambda one: StreamView(one.state, one.late_us))
     consumers = joined(systems, lambda one: ConsumerView(one.state, one.late_us))
-    events = joined(systems, lambda one: FoldedEvents(one.state, one.late_us))
+    events = joined(systems, lambda one: FoldedEvents(one.state, one.late_us, _FOLDED_EVENTS))
     found = [
         _panel("systems", SystemView(systems), SYSTEM_COLUMNS, range(len(systems)), "no system"),
         _panel("wrong", worst, WRONG_COLUMNS, _worst_rows(worst), calm_text(systems)),

@@ -87,7 +87,7 @@ class ServerScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
     NOUN = "servers"
     START = Order("name")
-    DEFAULT_CSS = "ServerScreen #texts { height: 1fr; border-top: solid $panel; }"
+    DEFAULT_CSS = "ServerScreen #texts { height: 1fr; }"
 
     around = getters.query_one("#around", SectionText)
     server = getters.query_one("#server", SectionText)
@@ -117,7 +117,9 @@ class ServerScreen(TableScreen):
             SectionText(id="monitor"),
             id="two-texts",
         )
-        yield VerticalScroll(texts, id="texts")
+        scroll = VerticalScroll(texts, id="texts")
+        scroll.border_title = "This system"
+        yield scroll
 
     def on_mount(self) -> None:
         """Read them again and again."""

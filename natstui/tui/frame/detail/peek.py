@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from textual import on
@@ -19,6 +19,7 @@ from natstui.tui.kit.chart.chart import Chart, ChartData
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.view import RowHighlighted
+from natstui.tui.kit.text import safe
 
 Place = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]
@@ -65,14 +66,13 @@ class Peek(Container):
 
     DEFAULT_CSS = """
     Peek {
-        layout: horizontal; display: none; border-top: solid $panel;
+        layout: horizontal; display: none;
         & > VerticalScroll { width: 1fr; scrollbar-size: 1 1; }
         & > Container { width: 1fr; padding: 0 1; layout: vertical; }
         &.-two > Container { width: 2fr; layout: horizontal; }
     }
     Peek.-beside {
         layout: vertical; width: 40%; min-width: 50; height: 1fr;
-        border-top: none; border-left: solid $panel;
         & > VerticalScroll { height: 1fr; }
         & > Container { width: 1fr; height: 1fr; }
     }
@@ -123,7 +123,10 @@ class Peek(Container):
     def tell(self, brief: Brief) -> None:
         """Show a row, or the newer state of the same one."""
         other, self._key = brief.key != self._key, brief.key
-        self.text.show(brief.sections)
+        # The first title is that of the frame.
+        first, *rest = brief.sections
+        self._scroll.border_title = safe(first.title)
+        self.text.show([*([replace(first, title="")] if first.lines else ()), *rest])
         if other:
             self._scroll.scroll_home(animate=False)
         for widget, data in zip(self._charts, brief.charts, strict=False):

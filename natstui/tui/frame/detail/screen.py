@@ -58,7 +58,9 @@ class ChartedScreen(LiveScreen):
         """Caption, then text beside charts."""
         yield Static(id="caption", markup=False)
         with Horizontal(id="detail"):
-            yield VerticalScroll(SectionText(), id="sections")
+            sections = VerticalScroll(SectionText(), id="sections")
+            sections.border_title = "Now"
+            yield sections
             yield Vertical(*(Chart() for _ in range(self.CHARTS)), id="charts")
 
     def show_detail(

@@ -358,10 +358,10 @@ class FormScreen(LiveScreen):
     DEFAULT_CSS = """
     FormScreen #form { height: 1fr; }
     FormScreen #fields { width: 3fr; scrollbar-size: 1 1; }
-    FormScreen #preview { width: 2fr; border-left: solid $panel; padding: 0 1; }
+    FormScreen #preview { width: 2fr; padding: 0 1; }
     FormScreen #hint { height: 2; padding: 0 1; background: $surface; }
     FormScreen.-narrow #preview { display: none; }
-    FormScreen.-preview #preview { display: block; width: 1fr; border-left: none; }
+    FormScreen.-preview #preview { display: block; width: 1fr; }
     """
 
     caption = getters.query_one("#caption", Static)

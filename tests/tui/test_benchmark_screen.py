@@ -285,7 +285,7 @@ async def finished(viewer: Viewer) -> None:
 async def test_keys_that_steer_a_run_say_so_when_there_is_none() -> None:
     async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.press("b")
-        for key in ("s", "plus", "minus", "a", "k", "P"):
+        for key in ("ctrl+x", "plus", "minus", "a", "k", "P"):
             viewer.app._toasts = {}  # The same sentence again within seconds is not shown.
             await viewer.press(key)
             told = [str(toast.message) for toast in viewer.app._notifications]
@@ -352,7 +352,7 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.type_command("payload 3")
         told = viewer.app._notifications
         await viewer.until(lambda: any("need 24 bytes" in str(one.message) for one in told), "no")
-        await viewer.press("s")
+        await viewer.press("ctrl+x")
         await finished(viewer)
         await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")
         over = viewer.app.state.benchmark and viewer.app.state.benchmark.finished

@@ -87,7 +87,7 @@ async def test_who_listens_is_known_at_once_and_who_publishes_by_the_answers_the
             await viewer.until(lambda: "S" in viewer.rows(), "the stream")
             await opened(viewer, PublishersScreen)
             await asyncio.sleep(2)
-            await viewer.press("s")
+            await viewer.press("ctrl+x")
             await viewer.until(lambda: "mouth" in viewer.rows(), "who publishes")
             assert viewer.rows()["mouth"]["subjects"] == "s.a"
             assert "without a reply subject, as plain publishes are" in viewer.words

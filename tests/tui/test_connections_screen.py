@@ -42,10 +42,10 @@ async def test_who_comes_is_shown_with_rates_and_who_goes_with_the_reason(
         assert viewer.rows()["busy"]["in"] == "100"
         await busy.close()
         await viewer.until(lambda: "busy" not in viewer.rows(), "that it went")
-        await viewer.press("x")
+        await viewer.press("o")
         await viewer.becomes("busy", state="Client Closed")
         assert "closed connection" in viewer.words
-        await viewer.press("x")
+        await viewer.press("o")
         await viewer.becomes("natstui", state="open")
     await evil.close()
 

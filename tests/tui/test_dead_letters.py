@@ -56,7 +56,7 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.until(lambda: "Subject: s.3" in viewer.words, "the message")
         await viewer.press("escape", "m")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
-        await viewer.press("escape", "space", "R")
+        await viewer.press("escape", "space", "x", "home", "enter")
         await asks(viewer, Pick, "1 marked message")
         await viewer.press("enter")
         await asks(viewer, Prompt, "To which subject?")
@@ -67,7 +67,7 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press("enter")
         await viewer.until(lambda: "1 message stored again" in viewer.words, "what became of it")
         assert (await js.get_msg("AGAIN", 1)).data == b"3"
-        await viewer.press("space", "R", "end", "enter")
+        await viewer.press("space", "x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.type("a..b")
         await viewer.press("enter")
@@ -77,7 +77,7 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         assert "1 are gone and not sent" in viewer.words
         await viewer.press("down", "enter")
         assert sum((await counts(nc, "S")).values()) == 7, "nothing was sent"
-        await viewer.press("R", "end", "enter")
+        await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await asks(viewer, Pick, "to their own subjects")
@@ -103,7 +103,7 @@ async def test_what_is_heard_is_known_and_a_guess_is_called_one(account: Account
         await at_dead_letters(viewer)
         await viewer.until(lambda: "3 PERHAPS given up" in viewer.words, "that it is a guess")
         assert "nothing tells which messages C gave up" in viewer.words
-        await viewer.press("R", "end", "enter")
+        await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await asks(viewer, Pick, "may have been acknowledged")
@@ -124,7 +124,7 @@ async def test_production_wants_the_name_and_another_stream_is_another_one(
     async with viewing(account.url, environ=environ) as viewer:
         await at_dead_letters(viewer)
         await viewer.until(lambda: len(viewer.rows()) == 2, "both")
-        await viewer.press("R", "end", "enter")
+        await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await asks(viewer, Pick, "Send 2 messages of S")
@@ -136,7 +136,7 @@ async def test_production_wants_the_name_and_another_stream_is_another_one(
         await viewer.until(lambda: "2 messages stored again" in viewer.words, "the account")
         await nc.jetstream().delete_stream("S")
         await nc.jetstream().add_stream(name="S", subjects=["s.>"])
-        await viewer.press("R", "end", "enter")
+        await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await viewer.until(lambda: "S was made again since" in viewer.words, "the reason")

@@ -506,7 +506,7 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
         await viewer.until(lambda: "read-only" in viewer.text, "the actions")
         await viewer.press("escape", "m")
         keys = viewer.app.screen.active_bindings
-        assert not any(keys[key].enabled for key in ("w", "R", "N", "ctrl+d"))
+        assert not any(keys[key].enabled for key in ("w", "x", "N", "ctrl+d"))
 
 
 async def test_thresholds_in_the_metadata_are_fields_with_their_meaning(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from textual.widgets import TextArea
 
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.pick import Pick
@@ -60,6 +61,8 @@ async def publish(viewer: Viewer, **texts: str) -> None:
             row.editor.focus(scroll_visible=False)
             await viewer.press("ctrl+u")
             await typed(viewer, texts[row.field.path])
+    if "payload" in texts:
+        viewer.app.screen.query_one(TextArea).text = texts["payload"]
     await viewer.press("ctrl+s")
 
 

@@ -147,7 +147,7 @@ async def test_a_file_that_is_stopped_leaves_nothing(
             await answer(viewer, "to which file?", str(target))
         # At once: a quick disk is done with all of it soon.
         await says(viewer, f"{way}ting big")
-        await viewer.press("x")
+        await viewer.press("ctrl+x")
         await says(viewer, "it was stopped: nothing of it stays")
     if way == "put":
         async with asyncio.timeout(20):

@@ -273,7 +273,7 @@ async def test_the_history_of_a_key_shows_what_changed_and_leads_back(account: A
         await viewer.press("right_square_bracket", "right_square_bracket")
         assert "3 of 3" in viewer.words
         assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
-        await viewer.press("escape", "R")
+        await viewer.press("escape", "x", "home", "enter")
         await do_it(viewer)
         await viewer.becomes("4", value='{"a": 1, "b": 3}', operation="PUT")
         assert (await kv.get("key")).value == b'{"a": 1, "b": 3}'

@@ -64,7 +64,7 @@ class AnalysisScreen(LiveScreen):
     """Starts an analysis, or watches the one that runs; it goes on when this is left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "stop", "Stop", id="analysis.stop"),
+        Binding("ctrl+x", "stop", "Stop", id="analysis.stop"),
         Binding("escape", "back", "Back", id="back"),
         Binding("tab", "app.focus_next", "Other side", show=False, id="analysis.other"),
         Binding("j", "next_table(1)", "Next table", show=False, id="analysis.next"),
@@ -165,7 +165,7 @@ class AnalysisScreen(LiveScreen):
         """Return how to stop it, and what becomes of it without this screen."""
         if self._stop_asked:
             return "stopping …"
-        back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "s"
+        back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "ctrl+x"
         until = "" if self.state.replay is None else " until the replay is left"
         return f"{stop} stops it  ·  {back} leaves, and it goes on{until}: :analyze shows it again"
 

@@ -13,6 +13,7 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.events import DeliveryComplete
 from textual.message import Message
 from textual.screen import Screen
 
@@ -22,7 +23,7 @@ from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
-from natstui.tui.app.commands import COMMANDS, WORDS
+from natstui.tui.app.commands import COMMANDS, WORDS, Word
 from natstui.tui.app.controls.systems import NO_CONTEXTS, Contexts
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
@@ -78,9 +79,10 @@ class NatstuiCommands(Provider):
 
     async def discover(self) -> Hits:
         """Offer the keys of the screen and the commands before anything is typed."""
-        for text, says, do in self._keys():
+        keys = list(self._keys())
+        for text, says, do in keys:
             yield DiscoveryHit(text, do, help=says)
-        for word in COMMANDS:
+        for word in _not_keys(text for text, _, _ in keys):
             if not word.usage or word.usage.startswith("["):
                 run = partial(self.app.post_message, Typed(word.names[0]))
                 yield DiscoveryHit(f":{word.names[0]}", run, help=word.help)
@@ -88,10 +90,11 @@ class NatstuiCommands(Provider):
     async def search(self, query: str) -> Hits:
         """Offer what contains these letters in this order, best match first."""
         matcher = self.matcher(query)
-        for text, says, do in self._keys():
+        keys = list(self._keys())
+        for text, says, do in keys:
             if score := matcher.match(text):
                 yield Hit(score, matcher.highlight(text), do, help=says)
-        for word in COMMANDS:
+        for word in _not_keys(text for text, _, _ in keys):
             if not word.usage and (score := matcher.match(word.names[0])):
                 run = partial(self.app.post_message, Typed(word.names[0]))
                 yield Hit(score, matcher.highlight(word.names[0]), run, help=word.help)
@@ -127,6 +130,12 @@ class NatstuiCommands(Provider):
             )
         if not several:
             yield from _assets_of(cast("_ShowsState", self.app).state, None)
+
+
+def _not_keys(labels: Iterable[str]) -> list[Word]:
+    """Return the commands that neither a key of the screen nor Textual offers by their name."""
+    names = {text.lower() for text in (*labels, *_OF_TEXTUAL)}
+    return [word for word in COMMANDS if not names & set(word.names)]
 
 
 def _assets_of(state: State, system: str | None) -> Iterator[tuple[str, Open]]:
@@ -353,6 +362,12 @@ class NatstuiApp(GuardedApp):
         """End a replay."""
         self.parts.engines.close_replay()
         await asyncio.gather(*self.parts.engines.closing)
+
+    @on(DeliveryComplete)
+    def _saved(self, message: DeliveryComplete) -> None:
+        """Tell where a screenshot is."""
+        if message.path is not None:
+            self.notify(f"saved as {safe_copy(str(message.path))}", markup=False, timeout=8)
 
     @on(ToApp)
     async def _hand_over(self, message: ToApp) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
@@ -32,8 +33,14 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     """A panel over the screen it explains."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1", "dismiss", "Close", id="help.close")
+        Binding("escape", "leave", "Close", id="help.leave"),
+        Binding("q,question_mark,f1", "dismiss", "Close", id="help.close"),
+        Binding("slash", "find", "Find", key_display="/", id="help.find"),
     ]
+    DEFAULT_CSS = """
+    HelpScreen #find { dock: top; display: none; }
+    HelpScreen.-finding #find { display: block; }
+    """
 
     def __init__(
         self, keys: Mapping[str, Pairs], columns: Pairs, charts: Pairs, figures: Pairs
@@ -56,7 +63,9 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         """Keys, columns, the figures of the top lines, commands, and what findings mean."""
         words = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
         found = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
-        with VerticalScroll(id="help"):
+        with VerticalScroll(id="help") as panel:
+            panel.border_subtitle = "/ finds · esc closes"
+            yield Input(placeholder="find", compact=True, id="find")
             for title, keys in self._keys.items():
                 yield HelpSection(title, keys, _KEY_CELLS)
             if self._columns:
@@ -66,6 +75,36 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             yield HelpSection("TOP LINES", [*self._figures, *STRIP_HELP])
             yield HelpSection("COMMANDS", words)
             yield HelpSection("FINDINGS", found)
+
+    def on_mount(self) -> None:
+        """Let keys scroll it until something is to be found."""
+        self.query_one("#help").focus()
+
+    def action_find(self) -> None:
+        """Ask what to look for."""
+        self.add_class("-finding")
+        self.query_one(Input).focus()
+
+    @on(Input.Changed)
+    def _found(self, event: Input.Changed) -> None:
+        """Keep the lines that have all the words."""
+        for part in self.query(Explained):
+            part.keep(event.value)
+
+    @on(Input.Submitted)
+    def _read(self) -> None:
+        self.query_one("#help").focus()
+
+    def action_leave(self) -> None:
+        """Clear what is looked for, then close its line, then the help."""
+        line = self.query_one(Input)
+        if line.value:
+            line.value = ""
+        elif self.has_class("-finding"):
+            self.remove_class("-finding")
+            self.query_one("#help").focus()
+        else:
+            self.dismiss()
 
 
 _SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
@@ -113,13 +152,26 @@ class HelpSection(Static):
     def __init__(self, title: str, pairs: Pairs, least_cells: int = _SENTENCE_CELLS) -> None:
         super().__init__(markup=False)
         self._title, self._pairs, self._least_cells = title, pairs, least_cells
+        self._kept = pairs
+
+    def keep(self, text: str) -> None:
+        """Show only what has all words of a text."""
+        words = text.lower().split()
+        self._kept = [
+            pair for pair in self._pairs if all(word in " ".join(pair).lower() for word in words)
+        ]
+        self.display = bool(self._kept)
+        if self._kept:
+            self.on_resize()
 
     def on_resize(self) -> None:
         """Lay it out for the new width."""
         width = self.content_size.width
-        count = max(1, min(len(self._pairs), (width + _BETWEEN) // (self._least_cells + _BETWEEN)))
+        if not width:
+            return
+        count = max(1, min(len(self._kept), (width + _BETWEEN) // (self._least_cells + _BETWEEN)))
         cells = (width + _BETWEEN) // count - _BETWEEN
-        columns = _even(_blocks(self._pairs, cells), count)
+        columns = _even(_blocks(self._kept, cells), count)
         rows = [
             Content(" " * _BETWEEN).join(
                 (line or Content()).pad_right(cells - (line.cell_length if line else 0))

@@ -72,7 +72,7 @@ class Steering(ScreenPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         _PICK,
-        _key("stop", "s", "'stop'", "Stop"),
+        _key("stop", "ctrl+x", "'stop'", "Stop"),
         _key("again", "r", "'again'", "Again"),
         _key("faster", "plus,equals_sign", "'rate', 1", "Faster", shown="+"),
         _key("slower", "minus", "'rate', -1", "Slower", shown="-"),

@@ -94,7 +94,7 @@ class ClientsScreen(TableScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "part('asking', 'again')", "Again", id="clients.again"),
-        Binding("s", "part('asking', 'stop')", "End now", id="clients.stop"),
+        Binding("ctrl+x", "part('asking', 'stop')", "End now", id="clients.stop"),
     ]
     DEFAULT_CSS = "ClientsScreen #note { height: auto; color: $text-muted; padding: 0 1; }"
     NOUN = "clients"

@@ -38,7 +38,7 @@ class ConnectionsScreen(TableScreen):
     """The connections of the account; while it is in view they are read again and again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "closed", "Closed", id="connections.closed"),
+        Binding("o", "closed", "Closed", id="connections.closed"),
         KICK.binding("part('kicking', 'kick')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONNECTION_COLUMNS

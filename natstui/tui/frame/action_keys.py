@@ -79,10 +79,20 @@ class ActionSpec:
         """Return what can be said about it."""
         return CATALOGUE[self.action].arguments
 
+    @property
+    def told(self) -> str:
+        """Return what it does, in a few words."""
+        return self.says or (CATALOGUE[self.sends].help if self.sends else "")
+
     def binding(self, call: str) -> Binding:
         """Return its key, for a screen whose action `call` does it."""
-        says = self.says or (CATALOGUE[self.sends].help if self.sends else "")
-        return Binding(self.key, call, self.label, show=self.is_shown, id=self.id, tooltip=says)
+        return Binding(
+            self.key, call, self.label, show=self.is_shown, id=self.id, tooltip=self.told
+        )
+
+    def menu(self) -> Binding:
+        """Return its key on a screen where it is the first of the actions of a row."""
+        return Binding(self.key, "row_actions", "Actions", id=self.id, tooltip=self.told)
 
 
 _MESSAGES = "stored messages, without a consumer"
@@ -138,12 +148,12 @@ CONSUMER_ACTIONS = (
 )  # fmt: skip
 
 PUBLISH = ActionSpec("publish", "publish", "w", "Publish", "msg.write", True, "one")
-PUBLISH_AGAIN = ActionSpec("publish-again", "publish", "R", "Re-publish", "msg.again", takes="one")
+PUBLISH_AGAIN = ActionSpec("publish-again", "publish", "x", "Re-publish", "msg.again", takes="one")
 PUBLISH_THIS = ActionSpec(
-    "publish-again", "publish", "R", "Re-publish", "message.again", True, "one"
+    "publish-again", "publish", "x", "Re-publish", "message.again", True, "one"
 )
 SEND_AGAIN = ActionSpec(
-    "send-again", "publish", "R", "Send again", "dead.again", True, "marked",
+    "send-again", "publish", "x", "Send again", "dead.again", True, "marked",
     "store them again, under their own subjects or another",
 )  # fmt: skip
 PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", takes="one")
@@ -163,7 +173,7 @@ KEY_ACTIONS = (
     ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", True, "one"),
     ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),
 )
-REVERT = ActionSpec("revert-key", "put_key", "R", "Revert", "key.revert", True, "one")
+REVERT = ActionSpec("revert-key", "put_key", "x", "Revert", "key.revert", True, "one")
 ADD_BUCKET = ActionSpec(
     "add-bucket", "create_stream", "a", "Add", "bucket.add", True, "none",
     "make a key-value bucket or an object store",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.finding import Entity, Finding
@@ -42,6 +42,20 @@ async def choose_consumer(
         return (await screen.app.push_screen_wait(Prompt(question)) or "").strip()
     screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
     return ""
+
+
+def choose_action(
+    screen: LiveScreen, title: str, actions: Sequence[tuple[ActionSpec, Callable[[], None]]]
+) -> None:
+    """List what can be done with the row under the cursor, and do one of it."""
+    may = {spec.label: do for spec, do in actions if allowed(screen.state, spec.name)}
+    words = [(spec.label, spec.told) for spec, _ in actions if spec.label in may]
+
+    def do(word: str | None) -> None:
+        if word is not None:
+            may[word]()
+
+    screen.app.push_screen(Pick(title, words), do)
 
 
 async def open_pull(screen: LiveScreen, stream: str, consumer: str | None) -> None:

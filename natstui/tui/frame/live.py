@@ -53,7 +53,7 @@ _KEEP_OR_DROP = (
 _ASKED_AGAIN_S = 0.25
 """How often it checks whether a question may be asked again."""
 NO_SERVER = "this is a recording: there is no server behind it"
-_OF_A_SERVER = {"raw", "again"}
+_OF_A_SERVER = {"raw", "again", "row_actions"}
 
 
 class GuideLine(Static):

@@ -17,9 +17,9 @@ from natstui.tui.kit.looks import footer_styles
 from natstui.tui.kit.text import safe
 
 _MORE = "…"
-_OWN = "own"
+_OWN, _QUIT = "own", "quit"
 _ORDER = (
-    "help", _OWN, "replay.play", "replay.seek", "replay.mark", "replay.compare", "quit", "command"
+    "help", _OWN, "replay.play", "replay.seek", "replay.mark", "replay.compare", _QUIT, "command"
 )  # fmt: skip
 """The help, which lists all keys; then the keys of this screen; then those of all screens."""
 
@@ -102,7 +102,10 @@ class KeyFooter(Widget, can_focus=False):
             if binding.show:
                 shown = self.app.get_key_display(binding)
                 rank = self._rank(node, binding.id)
-                yield _Key(rank, binding.key, shown, binding.description, enabled), binding.action
+                # The key that leaves goes back from a screen on another one.
+                goes_back = binding.id == _QUIT and len(self.app.screen_stack) > 1
+                word = "Back" if goes_back else binding.description
+                yield _Key(rank, binding.key, shown, word, enabled), binding.action
 
     def _rank(self, node: DOMNode, binding_id: str | None) -> int:
         if binding_id in _ORDER:

@@ -42,7 +42,7 @@ class _MovingScreen(LiveScreen):
     """Runs one command that goes on for a while."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "stop", "Stop", id="backup.stop"),
+        Binding("ctrl+x", "stop", "Stop", id="backup.stop"),
         Binding("f", "folder", "Folder", id="backup.folder"),
     ]
     VERB: ClassVar[str] = ""

@@ -23,6 +23,7 @@ from natstui.model.records.copies import (
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
+from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask, watch_rows
@@ -199,7 +200,7 @@ class DeadLettersScreen(TableScreen):
     """What one consumer gave up, as far as anything tells it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        SEND_AGAIN.binding("send_again"),
+        SEND_AGAIN.menu(),
         Binding("m", "browse", "In the stream", id="dead.browse"),
         *Looking.BINDINGS,
     ]
@@ -245,7 +246,7 @@ class DeadLettersScreen(TableScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done; in a recording there is nothing to ask."""
         live = self.state.replay is None
-        if action == "send_again":
+        if action == "row_actions":
             return live if allowed(self.state, SEND_AGAIN.name) else None
         return live if action == "browse" else super().check_action(action, parameters)
 
@@ -268,6 +269,11 @@ class DeadLettersScreen(TableScreen):
         if (seq := self._under_cursor()) is not None:
             target = Target(self.stream, self.consumer)
             self.app.post_message(Manage(f"messages {seq}", (target,)))
+
+    def action_row_actions(self) -> None:
+        """List what can be done with what is marked, or with the message under the cursor."""
+        title = f"What to do with what {self.consumer} gave up"
+        choose_action(self, title, [(SEND_AGAIN, self.action_send_again)])
 
     def action_send_again(self) -> None:
         """Send what is marked, the one under the cursor, or all of them again."""

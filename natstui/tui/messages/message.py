@@ -18,6 +18,7 @@ from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.model.records.record import Command
 from natstui.paths import user_path
 from natstui.tui.frame.action_keys import PUBLISH_THIS, Target
+from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
@@ -73,7 +74,7 @@ class MessageScreen(LiveScreen):
         Binding("v", "look", "As JSON/text/hex", id="message.look"),
         Binding("slash", "search", "Search", key_display="/", id="message.search"),
         Binding("ctrl+s", "save", "Save", id="message.save"),
-        PUBLISH_THIS.binding("again"),
+        PUBLISH_THIS.menu(),
         Binding("right_square_bracket", "step(1)", "Next", key_display="]", id="message.next"),
         Binding("left_square_bracket", "step(-1)", "Before", key_display="[", id="message.before"),
     ]
@@ -124,9 +125,9 @@ class MessageScreen(LiveScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey publishing when it is read-only; what is of no stream cannot be read again."""
-        if action == "again" and not self.stream:
+        if action == "row_actions" and not self.stream:
             return False
-        if action == "again" and not allowed(self.state, PUBLISH_THIS.name):
+        if action == "row_actions" and not allowed(self.state, PUBLISH_THIS.name):
             return None
         return super().check_action(action, parameters)
 
@@ -179,6 +180,13 @@ class MessageScreen(LiveScreen):
     def _copy(self, message: RawView.CopyAsked) -> None:
         self.app.copy_to_clipboard(message.text)
         self.notify("copied", timeout=2)
+
+    def action_row_actions(self) -> None:
+        """List what can be done with the message."""
+        choose_action(
+            self, f"What to do with message {self.seq} of {self.stream}",
+            [(PUBLISH_THIS, self.action_again)],
+        )  # fmt: skip
 
     def action_again(self) -> None:
         """Publish this message elsewhere."""

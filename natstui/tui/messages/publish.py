@@ -6,11 +6,12 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from textual import getters, on
+from textual import events, getters, on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, Label, Static, TextArea
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
@@ -28,7 +29,7 @@ from natstui.tui.messages.text import message_text, payload_of
 
 PUBLISH_FIELDS = (
     Field("subject", "Subject", "subject", "", "The subject that the message is published to."),
-    Field("payload", "Payload", "text", "", "As text; a message sent again keeps its bytes."),
+    Field("payload", "Payload", "text", "", "Text of one or more lines, sent as it stands."),
     Field("headers", "Headers", "metadata", "", "Pairs key=value, separated by commas."),
     Field("message_id", "Nats-Msg-Id", "text", "", "A second one with this is a duplicate."),
     Field("ttl", "Nats-TTL", "text", "", "How long it is kept, where message TTL is allowed."),
@@ -39,6 +40,28 @@ PUBLISH_FIELDS = (
         default="stream", choices=("stream", "request"),
     ),
 )  # fmt: skip
+
+PAYLOAD = "payload"
+
+
+class PayloadRow(Horizontal):
+    """The payload: several lines, where a field has one."""
+
+    DEFAULT_CSS = """
+    PayloadRow { height: 6; }
+    PayloadRow > Label { width: 24; padding: 0 1; color: $text-muted; }
+    PayloadRow > TextArea { width: 1fr; height: 6; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Label and text."""
+        yield Label("Payload", markup=False)
+        yield TextArea(show_line_numbers=False, tab_behavior="focus", compact=True)
+
+    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
+        """Tell which field has the keys."""
+        self.post_message(FieldRow.Focused(PAYLOAD))
+
 
 _FIELD = {field.path: field for field in PUBLISH_FIELDS}
 
@@ -82,8 +105,8 @@ class PublishScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "send", "Send", id="publish.send", priority=True),
         Binding("escape", "back", "Close", id="publish.close"),
-        Binding("down", "app.focus_next", "Next", show=False, id="publish.down", priority=True),
-        Binding("up", "app.focus_previous", "Back", show=False, id="publish.up", priority=True),
+        Binding("down", "move(1)", "Next", show=False, id="publish.down", priority=True),
+        Binding("up", "move(-1)", "Back", show=False, id="publish.up", priority=True),
     ]
     DEFAULT_CSS = """
     PublishScreen #rows { height: auto; max-height: 60%; }
@@ -110,7 +133,12 @@ class PublishScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """The fields, and the answer below them."""
-        rows = [FieldRow(field, self.texts.get(field.path, "")) for field in PUBLISH_FIELDS]
+        rows = [
+            PayloadRow()
+            if field.path == PAYLOAD
+            else FieldRow(field, self.texts.get(field.path, ""))
+            for field in PUBLISH_FIELDS
+        ]
         yield Static(id="caption", markup=False)
         yield VerticalScroll(*rows, id="rows", can_focus=False)
         yield VerticalScroll(Static(id="answer", markup=False), id="found", can_focus=False)
@@ -128,12 +156,27 @@ class PublishScreen(LiveScreen):
         if reply.body_json is not None:
             self._take_over(_decoder.decode(reply.body_json))
 
+    def action_move(self, step: int) -> None:
+        """Go to another field; within a payload, to another of its lines."""
+        editor = self.focused
+        if isinstance(editor, TextArea):
+            edge = editor.document.line_count - 1 if step > 0 else 0
+            if editor.cursor_location[0] != edge:
+                (editor.action_cursor_down if step > 0 else editor.action_cursor_up)()
+                return
+        (self.focus_next if step > 0 else self.focus_previous)()
+
+    @on(TextArea.Changed)
+    def _payload_edited(self, event: TextArea.Changed) -> None:
+        if event.text_area.text != self.texts.get(PAYLOAD, ""):
+            self.post_message(FieldRow.Edited(PAYLOAD, event.text_area.text))
+
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
         self.texts[message.path] = message.text
         self._typed.add(message.path)
         self._sending.discard(message.path)
-        if message.path == "payload":
+        if message.path == PAYLOAD:
             self._original = None
 
     @on(FieldRow.Focused)
@@ -147,15 +190,18 @@ class PublishScreen(LiveScreen):
         kept = ", ".join(
             f"{name}={text}" for name, text in message.headers if not name.startswith("Nats-")
         )
-        shown = payload.decode(errors="replace").replace("\n", " ")
+        shown = payload.decode(errors="replace")
         found = {"subject": message.subject, "headers": kept, "payload": shown}
         texts = {path: text for path, text in found.items() if path not in self._typed}
+        if PAYLOAD in texts:
+            self.texts[PAYLOAD] = shown
+            self.query_one(TextArea).text = shown
         for row in self.query(FieldRow):
             if row.field.path in texts:
                 with row.prevent(Input.Changed):
                     row.set_text(texts[row.field.path])
         self.texts |= texts
-        if "payload" in texts:
+        if PAYLOAD in texts:
             self._original = payload
 
     def unsent(self) -> str:
@@ -169,7 +215,7 @@ class PublishScreen(LiveScreen):
     async def _send(self) -> None:
         payload = self._original
         if payload is None:
-            payload = self.texts.get("payload", "").encode()
+            payload = self.texts.get(PAYLOAD, "").encode()
         try:
             command = command_of(self.texts, base64.b64encode(payload).decode())
         except UsageError as error:

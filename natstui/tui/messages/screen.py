@@ -22,7 +22,7 @@ from natstui.tui.frame.action_keys import (
     PULL_NEXT,
     Target,
 )
-from natstui.tui.frame.action_runner import choose_consumer, open_pull
+from natstui.tui.frame.action_runner import choose_action, choose_consumer, open_pull
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Manage
@@ -33,7 +33,7 @@ from natstui.tui.messages.pages import MessagePages
 from natstui.tui.messages.text import payload_of
 
 _SENDING = {
-    "write": PUBLISH, "again": PUBLISH_AGAIN, "pull": PULL_NEXT, "delete": DELETE_MESSAGE,
+    "write": PUBLISH, "row_actions": PUBLISH_AGAIN, "pull": PULL_NEXT, "delete": DELETE_MESSAGE,
 }  # fmt: skip
 
 
@@ -164,7 +164,7 @@ class MessagesScreen(LiveScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         PUBLISH.binding("write"),
-        PUBLISH_AGAIN.binding("again"),
+        PUBLISH_AGAIN.menu(),
         Binding("T", "tail", "Tail", show=False, id="msg.tail"),
         PULL_NEXT.binding("pull"),
         DELETE_MESSAGE.binding("delete"),
@@ -207,6 +207,16 @@ class MessagesScreen(LiveScreen):
     def action_write(self) -> None:
         """Publish a message."""
         self.app.post_message(Manage("publish", (Target(self.stream),)))
+
+    def action_row_actions(self) -> None:
+        """List what can be done with the message under the cursor."""
+        if (message := self.pages.message) is not None:
+            choose_action(
+                self,
+                f"What to do with message {message.stream_seq} of {self.stream}",
+                [(PUBLISH_AGAIN, self.action_again), (DELETE_MESSAGE, self.action_delete),
+                 (PULL_NEXT, self.action_pull), (PUBLISH, self.action_write)],
+            )  # fmt: skip
 
     def action_again(self) -> None:
         """Publish the message under the cursor elsewhere."""

@@ -61,7 +61,7 @@ class Files(ScreenPart):
         Binding("ctrl+s", "part('files', 'get')", "Save", id="object.get"),
         LINK_OBJECT.binding("part('files', 'link')"),
         SEAL_STORE.binding("part('files', 'seal')"),
-        Binding("x", "part('files', 'stop')", "Stop", show=False, id="object.stop"),
+        Binding("ctrl+x", "part('files', 'stop')", "Stop", show=False, id="object.stop"),
     ]
 
     def __init__(self, screen: LiveScreen, store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import on
@@ -13,6 +14,7 @@ from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.records.stores import ChangeKey, KeyRow, KeysPage, ReadRevisions
 from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT, UNDO, Target
+from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER
@@ -34,7 +36,7 @@ class HistoryScreen(TableScreen):
     """One key: its revisions, newest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        REVERT.binding("act('revert-key')"),
+        REVERT.menu(),
         Binding("d", "difference", "Difference", id="revision.difference"),
         *(spec.binding(f"act('{spec.name}')") for spec in _OFFERED),
         UNDO.binding("act('undo')"),
@@ -94,6 +96,9 @@ class HistoryScreen(TableScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done."""
+        if action == "row_actions":
+            live = self.state.replay is None
+            return live if allowed(self.state, REVERT.name) else None
         if action == "act":
             live = self.state.replay is None
             return live if allowed(self.state, str(parameters[0])) else None
@@ -116,6 +121,13 @@ class HistoryScreen(TableScreen):
         """Show what the revision under the cursor changed of the one before."""
         if (place := self._chosen()) is not None:
             self.app.push_screen(RevisionScreen(self._rows, place, as_difference=True))
+
+    def action_row_actions(self) -> None:
+        """List what can be done with the revision under the cursor."""
+        choose_action(
+            self, f"What to do with {self.key}",
+            [(spec, partial(self.action_act, spec.name)) for spec in (REVERT, *_OFFERED)],
+        )  # fmt: skip
 
     def action_act(self, what: str) -> None:
         """Change the key, or go back to the revision under the cursor."""

@@ -113,7 +113,7 @@ GAVE_UP = Kind(
     "NT-C21", "consumer", "warning", "max deliver reached",
     "messages were dropped after max deliver and are not delivered any more",
     "the messages (`m` and their sequence), and why the client does not ack them",
-    "publish them again (`R` on a message), then delete them; `nats stream get STREAM SEQ`",
+    "publish them again (`x` on a message), then delete them; `nats stream get STREAM SEQ`",
     "surveyor delivery_exceeded_count", 0.0, 0.0, ("given up",),
 )  # fmt: skip
 TERMINATED = Kind(

@@ -39,7 +39,7 @@ async def test_the_keys_of_a_screen_come_before_those_of_all_screens() -> None:
     async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.until(lambda: last_line(viewer).startswith("? Help / Filter ! Problems d "))
         await viewer.press("b")
-        own = "? Help b Form ^x Stop r Again + Faster - Slower a Add k Kill f Freeze …"
+        own = "? Help b Form ^x Stop r Again + Faster - Slower a Add k Kill f Freeze h Hold …"
         await viewer.until(lambda: last_line(viewer) == own)
 
 

@@ -86,9 +86,9 @@ def _result(view: BenchmarkView) -> list[Figure]:
     for title, now_per_s, color, before_per_s in (
         (
             "received", result.receive_per_s, RECEIVED_COLOR,
-            previous and previous.receive_per_s,
+            previous.receive_per_s if previous is not None else None,
         ),
-        ("sent", result.publish_per_s, SENT_COLOR, previous and previous.publish_per_s),
+        ("sent", result.publish_per_s, SENT_COLOR, previous.publish_per_s if previous is not None else None),
     ):  # fmt: skip
         if now_per_s:
             before = _change(now_per_s, before_per_s, lambda per_s: f"{per_s:,.0f}/s")

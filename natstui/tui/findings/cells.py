@@ -47,7 +47,7 @@ class Found:
         self.silenced = sorted(hidden, key=worst_first)
         """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
-        self.all = [*self.open, *self.silenced, *(self.over if with_over else ())]
+        self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_over else ())]
 
 
 def is_hint(finding: Finding) -> bool:

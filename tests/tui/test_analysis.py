@@ -206,7 +206,7 @@ async def test_what_an_analysis_found_before_is_shown_again_with_its_tables_and_
         await shows_answers(viewer, s=60)
 
 
-async def test_escape_leaves_an_analysis_running_and_s_stops_it() -> None:
+async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
     async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(80, 24)) as viewer:
         await viewer.type_command("analyze")
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))

@@ -83,13 +83,13 @@ def _result(view: BenchmarkView) -> list[Figure]:
     result = view.finished.result
     previous = view.summed.previous if view.summed is not None else None
     found = []
+    received_per_s, sent_per_s = None, None
+    if previous is not None:
+        received_per_s, sent_per_s = previous.receive_per_s, previous.publish_per_s
     for title, now_per_s, color, before_per_s in (
-        (
-            "received", result.receive_per_s, RECEIVED_COLOR,
-            previous.receive_per_s if previous is not None else None,
-        ),
-        ("sent", result.publish_per_s, SENT_COLOR, previous.publish_per_s if previous is not None else None),
-    ):  # fmt: skip
+        ("received", result.receive_per_s, RECEIVED_COLOR, received_per_s),
+        ("sent", result.publish_per_s, SENT_COLOR, sent_per_s),
+    ):
         if now_per_s:
             before = _change(now_per_s, before_per_s, lambda per_s: f"{per_s:,.0f}/s")
             value = f"{now_per_s:,.0f}"

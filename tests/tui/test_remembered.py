@@ -1,8 +1,9 @@
-"""What a user chose of the screens, here and in the next run."""
+"""What a user chose of the screens, here and in the next run, and what the help finds."""
 
 from __future__ import annotations
 
 from natstui.tui.app.app import recall_theme
+from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.kit.pick import PickSeveral
 from natstui.tui.streams.screen import StreamsScreen
@@ -58,3 +59,16 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
     assert recall_theme("another-is-configured-now") == "another-is-configured-now"
     keep("theme", "damaged")
     assert recall_theme("natstui") == "natstui"
+
+
+async def test_the_help_is_searched_and_an_empty_line_closes_with_escape() -> None:
+    async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
+        await viewer.press("question_mark", "slash")
+        await viewer.type("orphaned")
+        await viewer.until(lambda: "COMMANDS" not in viewer.text and "orphaned" in viewer.words)
+        await viewer.press("escape")
+        await viewer.until(lambda: "COMMANDS" in viewer.text or "KEYS" in viewer.text)
+        await viewer.press("escape")
+        assert isinstance(viewer.app.screen, HelpScreen), "only its line is closed"
+        await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "closed")

@@ -88,7 +88,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     @on(Input.Changed)
     def _found(self, event: Input.Changed) -> None:
         """Keep the lines that have all the words."""
-        for part in self.query(Explained):
+        for part in self.query(HelpSection):
             part.keep(event.value)
 
     @on(Input.Submitted)

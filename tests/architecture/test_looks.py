@@ -10,7 +10,7 @@ from tests.architecture.source import Module, modules
 
 LOOKS = "natstui.tui.kit.looks"
 STYLE = re.compile(
-    r"^(bold |italic |dim )*(\$[a-z][a-z0-9-]+|bold|italic|underline)( on \S+( \d+%)?)?$"
+    r"^(bold |italic |dim )*(\$[a-z][a-z0-9-]+( \d+%)?|bold|italic|underline)( on \S+( \d+%)?)?$"
 )
 
 

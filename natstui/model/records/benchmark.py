@@ -78,8 +78,8 @@ class BenchmarkLog:
     text: str
     worker: str | None = None
     """`role/number` of the worker it is about."""
-    change: RunChange | None = None
-    """How it changed the run; None where it did not."""
+    change: str | None = None
+    """How it changed the run, a `RunChange`; None where it did not."""
     mark: str | None = None
     """What a mark on the time axis of a chart says of it."""
 

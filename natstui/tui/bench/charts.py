@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from natstui.model.bench.counts import main_latency
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
-from natstui.model.records.benchmark import RunChange
 from natstui.tui.kit.chart.frame import ChartData, Mark, Series, Tone
 
 SENT_COLOR, RECEIVED_COLOR, LATENCY_COLOR = 0, 1, 3
@@ -124,7 +123,7 @@ def throughput_chart(view: BenchmarkView) -> ChartData | None:
     )
 
 
-_SIGNS: dict[RunChange, tuple[str, Tone]] = {
+_SIGNS: dict[str, tuple[str, Tone]] = {
     "phase": ("▲", "note"),
     "rate": ("±", "note"),
     "added": ("+", "good"),
@@ -138,8 +137,8 @@ def run_marks(view: BenchmarkView) -> tuple[Mark, ...]:
     return tuple(
         Mark(min(0.0, (it.at_us - newest_us) / 1e6), sign, it.mark or "", tone)
         for it in view.log
-        if it.change is not None
-        for sign, tone in (_SIGNS[it.change],)
+        if it.change in _SIGNS
+        for sign, tone in (_SIGNS[it.change or ""],)
     )
 
 

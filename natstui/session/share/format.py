@@ -192,7 +192,7 @@ def format_text() -> str:
     for name in sorted(parts):
         if parts[name] not in kinds:
             lines += _section(parts[name], f"## {name}")
-    for title, cls in (("session.json", SessionInfo), ("Dropped", DroppedSegments)):
+    for title, cls in (("session.json", SessionInfo), ("DroppedSegments", DroppedSegments)):
         lines += _section(cls, f"## {title}")
     lines += _section(SegmentIndex, "## a line of index.jsonl")
     return "\n".join(lines) + "\n"

@@ -180,3 +180,11 @@ def test_a_code_of_tomorrow_is_left_out() -> None:
     state = State().after(FindingsChanged(9, (told_now, replace(told_now, code="NT-C07"))))
     assert [one.kind.code for one in state.findings.open()] == ["NT-C07"]
     assert state.now_at_us == 9
+
+
+def test_findings_of_codes_that_are_not_known_are_named(tmp_path: Path) -> None:
+    records = life().records
+    strange = FindingTold("NT-S99", "S", "", 0, "", at_us(10), "something new")
+    folder = made(tmp_path, [*records, FindingsChanged(at_us(400), (strange,))])
+    _, _, unread = recorded_findings(folder, lambda *_: None)
+    assert unread == ["findings of codes that this natstui does not know: NT-S99"]

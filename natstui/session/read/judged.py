@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from natstui.clean import clean_line
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
-from natstui.model.findings.recorded import Teller
+from natstui.model.findings.recorded import Teller, found
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
 from natstui.model.records.record import kind_of
 from natstui.session.files.layout import EVENTS, KEYFRAME
 from natstui.session.files.segment import readable
@@ -25,13 +26,20 @@ def recorded_findings(
     Raises SessionError when nothing can be read.
     """
     recording, over, state = Recording(folder, salvage=True), list[Finding](), State()
+    unknown = set[str]()
     span_us = max(1, recording.end_us - recording.start_us)
     for record in recording.records():
+        if isinstance(record, FindingsChanged | FindingsSoFar):
+            unknown.update(one.code for one in record.findings if found(one) is None)
         before, state = state, judged_after(state, record)
         if state.findings is not before.findings:
             over += state.findings.ended
         step(min(span_us, max(0, state.now_at_us - recording.start_us)), span_us)
-    return state, over, [mark.text for mark in recording.damage()]
+    unread = [mark.text for mark in recording.damage()]
+    if unknown:
+        codes = ", ".join(sorted(map(clean_line, unknown))[:5])
+        unread.append(f"findings of codes that this natstui does not know: {codes}")
+    return state, over, unread
 
 
 def told_findings(folder: Path) -> list[FindingTold]:

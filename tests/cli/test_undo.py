@@ -197,3 +197,12 @@ def test_a_cluster_is_the_same_from_each_of_its_nodes(
     first.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
     assert json.loads(first.ok("journal", "--json"))[0]["place"] == "LAB"
     assert second.ok("undo", "--yes") == "stream ORDERS deleted\n"
+
+
+def test_a_message_that_was_sent_is_not_skipped(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("pub", "s.x", "hello", "--jetstream")
+    refused = shell.run("undo", "--yes")
+    assert refused.returncode == 2 and "cannot be taken back" in refused.stderr
+    assert shell.run("stream", "info", "S").returncode == 0

@@ -180,12 +180,13 @@ def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
 
 
 def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
-    """Return the newest change of a stream or consumer when nothing takes it back, else None."""
+    """Return the newest change, or message sent, when nothing takes it back, else None."""
     undone = {entry.undoes for entry in entries}
     for entry in reversed(entries):
         gone = entry.undoes is not None or entry.entry in undone
-        if is_sent(entry) or is_silence(entry):
+        if is_silence(entry):
             continue
+        # A message that was sent is a change as well: what is before it may be its stream.
         if not gone and entry.outcome != "failed":
             return None if is_undoable(entry) else entry
     return None

@@ -218,7 +218,10 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
         await viewer.press("escape", "escape")
         await js.delete_consumer("S", "C")
-        await viewer.until(lambda: "· over" in viewer.words, "that it is over")
+        await viewer.until(lambda: "over lately" in viewer.words, "that it is over")
+        assert "· over" not in viewer.words, "folded until it is wanted"
+        await viewer.press("f")
+        await viewer.until(lambda: "· over" in viewer.words, "what is over")
 
 
 @pytest.mark.server

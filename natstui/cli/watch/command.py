@@ -183,5 +183,6 @@ def _width_cells() -> int | None:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
-    sys.stdout.flush()
+    # Only a terminal gets colours: a pipe may have a width, of COLUMNS, too.
+    encoding = sys.stdout.encoding
+    click.echo(text.encode(encoding, "replace").decode(encoding), nl=False)

@@ -6,6 +6,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.errors import Refused
 from natstui.model.bench.plan import (
     Acks,
     Pattern,
@@ -102,6 +103,20 @@ async def test_stored_messages_are_read_back(run: Run) -> None:
         assert result.latencies.rtt.total_count == 900
     result = await run(Role("subs", "js-consume", 1, acks="none"), stream=stream)
     assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (700, 0)
+
+
+async def test_keys_of_a_bucket_that_no_benchmark_made_are_not_overwritten(
+    run: Run, account: Account
+) -> None:
+    role = Role("kv", "kv-put", 1, subject="$KV.patterns.key", subjects_count=10, total_msgs=20)
+    nc = await nats.connect(account.url)
+    bucket = await nc.jetstream().create_key_value(bucket="patterns")
+    await bucket.put("key.3", b"precious")
+    with pytest.raises(Refused, match=r"patterns has keys .* such as key\.3: name another"):
+        await run(role, stream=replace(BUCKET, create=False))
+    assert (await bucket.get("key.3")).value == b"precious"
+    await nc.jetstream().delete_key_value("patterns")
+    await nc.close()
 
 
 async def test_values_are_put_and_got(run: Run) -> None:

@@ -84,6 +84,8 @@ class RunAssets:
             await self._create_stream(self.plan.responses)
             self.made_responses = True
         info = await self._ask(f"STREAM.INFO.{self.stream}")
+        if info["config"].get("description") != BENCHMARK_STREAM:
+            await self._check_keys(stream)
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
         self.waiting_msgs = info["state"]["messages"]
@@ -167,6 +169,21 @@ class RunAssets:
                 f" --stream, or work on {name} (--stream {name} without --create, or create ="
                 " false in a scenario)"
             ) from error
+
+    async def _check_keys(self, bucket: StreamPlan) -> None:
+        """Raise Refused when the run would overwrite keys of a bucket that no benchmark made."""
+        for role in self.plan.roles:
+            if role.pattern != "kv-put":
+                continue
+            body = {"subjects_filter": f"{role.subject}.*"}
+            reply = await self.client.request(f"STREAM.INFO.{self.stream}", body)
+            keys = json.loads(reply)["state"].get("subjects")
+            if keys:
+                key = min(keys).removeprefix(f"$KV.{bucket.name}.")
+                raise Refused(
+                    f"bucket {bucket.name} has keys that this benchmark would overwrite, such as"
+                    f" {key}: name another with --bucket, or none"
+                )
 
     async def _make_consumer(self, role: Role) -> None:
         if role.consumer is not None:

@@ -82,6 +82,7 @@ WITHOUT_JSON = {
     ("engine",),  # speaks lines of JSON by itself
     ("replay-engine",),
     ("replay",),  # opens a screen
+    ("serve",),  # shows screens in a browser
     ("help",),  # prose for people
     ("sessions", "format"),
 }

@@ -84,7 +84,8 @@ class RunAssets:
             await self._create_stream(self.plan.responses)
             self.made_responses = True
         info = await self._ask(f"STREAM.INFO.{self.stream}")
-        if info["config"].get("description") != BENCHMARK_STREAM:
+        is_bucket = stream.history_count is not None
+        if is_bucket and info["config"].get("description") != BENCHMARK_STREAM:
             await self._check_keys(stream)
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
@@ -173,7 +174,7 @@ class RunAssets:
     async def _check_keys(self, bucket: StreamPlan) -> None:
         """Raise Refused when the run would overwrite keys of a bucket that no benchmark made."""
         for role in self.plan.roles:
-            if role.pattern != "kv-put":
+            if not role.traits.sends:
                 continue
             body = {"subjects_filter": f"{role.subject}.*"}
             reply = await self.client.request(f"STREAM.INFO.{self.stream}", body)

@@ -62,7 +62,7 @@ async def test_a_read_only_user_can_use_every_screen(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     url = await server_for(nats_server_factory, READING)
-    async with viewing(url, size=(140, 40), environ=INBOX) as viewer:
+    async with viewing(url, size=(140, 60), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1", consumers="1")
         await viewer.press("d")
         await viewer.until(lambda: "CONFIGURATION" in viewer.text)

@@ -279,10 +279,10 @@ async def test_the_history_of_a_key_shows_what_changed_and_leads_back(account: A
         assert (await kv.get("key")).value == b'{"a": 1, "b": 3}'
         await kv.delete("key")
         await viewer.becomes("5", operation="DEL")
-        await viewer.press("end", "R")
+        await viewer.press("end", "x", "home", "enter")
         await do_it(viewer)
         await viewer.becomes("6", value='{"a": 1, "b": 2}')
-        await viewer.press("home", "R")
+        await viewer.press("home", "x", "home", "enter")
         await viewer.until(lambda: "this is the newest revision" in viewer.words)
     await nc.close()
 
@@ -301,7 +301,7 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
         await viewer.until(viewer.rows, "the key")
         await viewer.press("home", "enter")
         await viewer.until(lambda: list(viewer.rows()) == ["2", "1"])
-        await viewer.press("end", "R")
+        await viewer.press("end", "x", "home", "enter")
         await do_it(viewer)
         await viewer.until(lambda: "3" in viewer.rows(), "the whole value, not what is shown")
         assert (await kv.get("large")).value == large

@@ -88,7 +88,7 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
 async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
     account: Account,
 ) -> None:
-    async with viewing(account.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 50)) as viewer:
         await viewer.press("b", "b", "ctrl+o")
         await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
         await viewer.until(lambda: "pattern = " in viewer.text, "the file of the form")

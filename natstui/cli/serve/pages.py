@@ -42,13 +42,17 @@ class _Viewer(AppService):
         await self.remote_close()
 
     async def stop(self) -> None:
-        """End the viewer; one that does not end by itself is killed."""
+        """End the viewer and its pipes; one that does not end by itself is killed."""
+        process = self._process
         try:
             async with asyncio.timeout(_ENDING_S):
                 await super().stop()
+                if process is not None:
+                    await process.communicate(b"")
         except TimeoutError:
-            if self._process is not None and self._process.returncode is None:
-                kill(self._process)
+            if process is not None and process.returncode is None:
+                kill(process)
+                await process.wait()
 
 
 class Pages:
@@ -60,6 +64,7 @@ class Pages:
         self._host = f"{_HOST}:{port}"
         self._downloads = DownloadManager()
         self._open = set[web.WebSocketResponse]()
+        self._shown = set[asyncio.Task[None]]()
         self.token = secrets.token_urlsafe(32)
         """Part of every path: who does not know it sees nothing."""
 
@@ -73,6 +78,7 @@ class Pages:
         app = web.Application(middlewares=[self._guard])
         app.on_response_prepare.append(self._restrict)
         app.on_shutdown.append(self._close_all)
+        app.on_cleanup.append(self._all_ended)
         app.add_routes(
             [
                 web.get("/{token}/", self._page),
@@ -146,6 +152,15 @@ class Pages:
             heartbeat=_HEARTBEAT_S, max_msg_size=_LONGEST_MESSAGE_BYTES
         )
         await websocket.prepare(request)
+        width, height = (_cells(request.query.get(side)) for side in ("width", "height"))
+        # aiohttp waits for no handler whose browser is gone: the viewer has a task of its own.
+        shown = asyncio.create_task(self._show(websocket, width or 80, height or 24))
+        self._shown.add(shown)
+        shown.add_done_callback(self._shown.discard)
+        await asyncio.shield(shown)
+        return websocket
+
+    async def _show(self, websocket: web.WebSocketResponse, width: int, height: int) -> None:
         self._open.add(websocket)
         viewer = _Viewer(
             self._viewer,
@@ -154,8 +169,7 @@ class Pages:
             close=lambda: _close(websocket),
             download_manager=self._downloads,
         )
-        width, height = (_cells(request.query.get(side)) for side in ("width", "height"))
-        await viewer.start(width or 80, height or 24)
+        await viewer.start(width, height)
         try:
             async for message in websocket:
                 if message.type == WSMsgType.TEXT:
@@ -163,12 +177,16 @@ class Pages:
         finally:
             self._open.discard(websocket)
             await viewer.stop()
-        return websocket
 
     async def _close_all(self, _app: web.Application) -> None:
         """Close every page, which ends its viewer."""
         for websocket in list(self._open):
             await websocket.close()
+
+    async def _all_ended(self, _app: web.Application) -> None:
+        """Wait for the viewers: the loop must not end before their processes."""
+        if self._shown:
+            await asyncio.wait(self._shown, timeout=2 * _ENDING_S)
 
 
 async def _close(websocket: web.WebSocketResponse) -> None:

@@ -159,8 +159,10 @@ async def shop(server: Account) -> AsyncIterator[JetStreamContext]:
     await js.add_stream(name="S", subjects=["s"])
     for _ in range(3):
         await js.publish("s", b"x")
-    yield js
-    await nc.close()
+    try:
+        yield js
+    finally:
+        await nc.close()
 
 
 async def raised(viewer: Viewer, code: str) -> None:

@@ -7,6 +7,7 @@ import json
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 
@@ -43,16 +44,19 @@ class _Viewer(AppService):
 
     async def stop(self) -> None:
         """End the viewer and its pipes; one that does not end by itself is killed."""
-        process = self._process
-        try:
+        # What reads the viewer swallows a cancellation: a timeout around it would never be told.
+        ending = asyncio.create_task(self._end())
+        done, _ = await asyncio.wait([ending], timeout=_ENDING_S)
+        if not done and self._process is not None:
+            kill(self._process)
+        with suppress(TimeoutError):
             async with asyncio.timeout(_ENDING_S):
-                await super().stop()
-                if process is not None:
-                    await process.communicate(b"")
-        except TimeoutError:
-            if process is not None and process.returncode is None:
-                kill(process)
-                await process.wait()
+                await ending
+
+    async def _end(self) -> None:
+        await super().stop()
+        if self._process is not None:
+            await self._process.communicate(b"")
 
 
 class Pages:

@@ -56,13 +56,14 @@ def shown(result: Result, name: str) -> Shown:
     alone = len(result["sessions"]) == 1 and name != "session"
     kept = tuple(one for one in section.columns if not (alone and one == "session"))
     rows = tuple(
-        tuple(cell_text(one, row[one]) for one in kept) for row in _as_families(result, name)
+        tuple(cell_text(column, row[column]) for column in kept)
+        for row in _as_families(result, name)
     )
     return Shown(
         name,
         section,
         heads(kept),
-        tuple(types[one] in ("bigint", "double") for one in kept),
+        tuple(types[column] in ("bigint", "double") for column in kept),
         rows,
         bool(table["cut"]),
     )

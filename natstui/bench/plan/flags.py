@@ -30,7 +30,7 @@ def _change_roles(
 ) -> BenchmarkPlan:
     if not any(map(takes, plan.roles)):
         raise ValueError(f"nobody {who} here")
-    return replace(plan, roles=tuple(change(one) if takes(one) else one for one in plan.roles))
+    return replace(plan, roles=tuple(change(role) if takes(role) else role for role in plan.roles))
 
 
 def _sends(role: Role) -> bool:
@@ -47,7 +47,7 @@ def _consumes(role: Role) -> bool:
 
 def _change_payloads(plan: BenchmarkPlan, change: Callable[[Payload], Payload]) -> BenchmarkPlan:
     return _change_roles(
-        plan, _sends, lambda one: replace(one, payload=change(one.payload)), "sends"
+        plan, _sends, lambda role: replace(role, payload=change(role.payload)), "sends"
     )
 
 
@@ -63,7 +63,7 @@ def _clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     """Set the workers of who is meant by a form of one role, and of senders where both are."""
     count = parse_count(value)
     first = _puts_or_gets if any(map(_puts_or_gets, plan.roles)) else lambda _one: True
-    return _change_roles(plan, first, lambda one: replace(one, workers_count=count), "works")
+    return _change_roles(plan, first, lambda role: replace(role, workers_count=count), "works")
 
 
 def _sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
@@ -73,15 +73,18 @@ def _sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
         return plan
     if any(map(_sends, plan.roles)):
 
-        def slower(one: Role) -> Role:
-            per_s = one.workers_count / each_s
-            return replace(one, schedule=(RateSegment(None, per_s, per_s),))
+        def slower(role: Role) -> Role:
+            per_s = role.workers_count / each_s
+            return replace(role, schedule=(RateSegment(None, per_s, per_s),))
 
         return _change_roles(plan, _sends, slower, "sends")
-    if any(one.traits.answers for one in plan.roles):
+    if any(role.traits.answers for role in plan.roles):
         raise ValueError("a service answers at once here; natstui reply NAME --sleep waits")
     return _change_roles(
-        plan, lambda one: one.traits.receives, lambda one: replace(one, think_s=each_s), "receives"
+        plan,
+        lambda role: role.traits.receives,
+        lambda role: replace(role, think_s=each_s),
+        "receives",
     )
 
 
@@ -93,11 +96,13 @@ def _headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
         if not colon or not name.strip() or " " in name.strip():
             raise ValueError(f"write {line!r} as NAME:VALUE")
         pairs.append((name.strip(), text.strip()))
-    return _change_payloads(plan, lambda one: replace(one, headers=(*one.headers, *pairs)))
+    return _change_payloads(
+        plan, lambda payload: replace(payload, headers=(*payload.headers, *pairs))
+    )
 
 
 def _file(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    return _change_payloads(plan, lambda one: sized(replace(one, kind="file", file=value)))
+    return _change_payloads(plan, lambda payload: sized(replace(payload, kind="file", file=value)))
 
 
 def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
@@ -107,18 +112,18 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
         raise ValueError("a subject for each message has no end here: give 2 or more")
     if any(map(_puts_or_gets, plan.roles)) and not any(map(_sends, plan.roles)):
         raise ValueError("who gets stored messages has no subject")
-    plan = replace(plan, roles=tuple(replace(one, subjects_count=count) for one in plan.roles))
+    plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))
     if plan.stream is None or plan.stream.history_count is not None:
         return plan
-    subjects = tuple(f"{one}.*" for one in plan.stream.subjects)
+    subjects = tuple(f"{subject}.*" for subject in plan.stream.subjects)
     return replace(plan, stream=replace(plan.stream, subjects=subjects))
 
 
 def _random(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
-    if all(one.subjects_count == 1 for one in plan.roles):
+    if all(role.subjects_count == 1 for role in plan.roles):
         raise ValueError("there is one subject only: say --multisubject as well")
     return _change_roles(
-        plan, _puts_or_gets, lambda one: replace(one, subjects_random=True), "sends"
+        plan, _puts_or_gets, lambda role: replace(role, subjects_random=True), "sends"
     )
 
 
@@ -132,7 +137,7 @@ def _keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     return _change_roles(
         plan,
         _puts_or_gets,
-        lambda one: replace(one, subjects_count=count, subjects_random=True),
+        lambda role: replace(role, subjects_count=count, subjects_random=True),
         "puts or gets",
     )
 
@@ -140,19 +145,21 @@ def _keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 def _dedup(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     if plan.stream is None:
         raise ValueError("only a stream refuses what it has already")
-    return _change_payloads(plan, lambda one: replace(one, msg_ids=True))
+    return _change_payloads(plan, lambda payload: replace(payload, msg_ids=True))
 
 
 def _consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    if any(one.traits.is_push for one in plan.roles):
+    if any(role.traits.is_push for role in plan.roles):
         raise ValueError("a push consumer is made for the run here")
     return _change_roles(
-        plan, _consumes, lambda one: replace(one, consumer=value), "shares a consumer"
+        plan, _consumes, lambda role: replace(role, consumer=value), "shares a consumer"
     )
 
 
 def _double(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
-    return _change_roles(plan, _consumes, lambda one: replace(one, acks="double"), "acknowledges")
+    return _change_roles(
+        plan, _consumes, lambda role: replace(role, acks="double"), "acknowledges"
+    )
 
 
 def _filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
@@ -184,7 +191,10 @@ def _outstanding(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     """Let so many batches wait for their acknowledgement."""
     count = parse_count(value)
     return _change_roles(
-        plan, _sends, lambda one: replace(one, window_msgs=max(count, 1) * one.batch_msgs), "sends"
+        plan,
+        _sends,
+        lambda role: replace(role, window_msgs=max(count, 1) * role.batch_msgs),
+        "sends",
     )
 
 

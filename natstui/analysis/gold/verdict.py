@@ -67,12 +67,16 @@ VERDICT = Table(
 
 def answer(others: Sequence[Answer]) -> Answer:
     """Return the answer that ranks the findings of all others."""
-    found = [one for one in others if one.findings]
+    judging = [other for other in others if other.findings]
 
     def rows(given: Given) -> DataFrame:
         # What has no rows has no findings, and is not planned for.
-        told = [one for one in found if not given.is_empty(one.table.name)] or found[:1]
-        parts = [find(given.gold(one.table.name)) for one in told for find in one.findings]
+        filled = [other for other in judging if not given.is_empty(other.table.name)]
+        parts = [
+            find(given.gold(other.table.name))
+            for other in filled or judging[:1]
+            for find in other.findings
+        ]
         rows = reduce(lambda rows, more: rows.unionAll(more), parts)
         spans, sessions = given.gold(FINDINGS.name), given.gold(SESSION_SUMMARY.name)
         rows = explained(rows, spans, sessions).unionByName(recorded(spans))
@@ -85,7 +89,7 @@ def answer(others: Sequence[Answer]) -> Answer:
     return Answer(
         VERDICT,
         rows,
-        needs=(*(one.table.name for one in found), FINDINGS.name, EPHEMERAL.name,
+        needs=(*(other.table.name for other in judging), FINDINGS.name, EPHEMERAL.name,
                CONSUMER_RATE.name),
         section=Section(
             "Worth looking at",

@@ -67,4 +67,5 @@ def accounts_config() -> str:
         for name in account_names()
     )
     system = "  $SYS: { users: [{ user: sys, password: sys }] }"
-    return f"accounts {{\n{system}\n{accounts}\n}}\n"
+    # Else the maximum follows what is free on the disk, and a stream of 2 GB may be refused.
+    return f"jetstream {{ max_file_store: 64GB }}\naccounts {{\n{system}\n{accounts}\n}}\n"

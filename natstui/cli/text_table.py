@@ -14,6 +14,8 @@ import click
 from natstui.clean import clean_line
 
 _GAP = "  "
+_BOXED_GAP = " │ "
+_EDGES_CELLS = 4
 _NARROWEST_CELLS = 8
 _WIDEST_CELLS = 255
 """No name of a stream or consumer is longer; one long value must not pad every other row."""
@@ -90,19 +92,39 @@ def table(
 ) -> list[str]:
     """Return the lines of a table, its titles first; None for a width is that of a pipe.
 
-    Every cell becomes one harmless line of bounded length. On a terminal titles are bold.
+    Every cell becomes one harmless line of bounded length. On a terminal titles are bold, and a
+    box is around it as `nats` draws it.
     """
     grid = [[column.title for column in columns]]
     grid += [[cut(clean_line(text), _WIDEST_CELLS) for text in row] for row in rows]
     widths = [max(cells_count(row[place]) for row in grid) for place in range(len(columns))]
     if width_cells is not None:
         _narrow(columns, widths, width_cells)
-    titles, *lines = (_line(columns, row, widths, width_cells is not None) for row in grid)
-    return [titles if width_cells is None else click.style(titles, bold=True), *lines]
+    if width_cells is None:
+        return [_GAP.join(_cells(columns, row, widths)).rstrip() for row in grid]
+    return _boxed(columns, grid, widths)
+
+
+def _boxed(
+    columns: Sequence[Column], grid: Sequence[Sequence[str]], widths: Sequence[int]
+) -> list[str]:
+    """Return the lines of a table in a box, its first row the titles."""
+    bars = ["─" * width for width in widths if width]
+    titles = [click.style(title, bold=True) for title in _cells(columns, grid[0], widths)]
+    rows = [_cells(columns, row, widths, is_coloured=True) for row in grid[1:]]
+    return [
+        f"╭─{'─┬─'.join(bars)}─╮",
+        f"│ {_BOXED_GAP.join(titles)} │",
+        f"├─{'─┼─'.join(bars)}─┤",
+        *(f"│ {_BOXED_GAP.join(cells)} │" for cells in rows),
+        f"╰─{'─┴─'.join(bars)}─╯",
+    ]
 
 
 def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + len(_GAP) * (sum(width > 0 for width in widths) - 1)
+    """Return the width of a table in a box: only on a terminal is it limited."""
+    columns_count = sum(width > 0 for width in widths)
+    return sum(widths) + len(_BOXED_GAP) * (columns_count - 1) + _EDGES_CELLS
 
 
 def _narrow(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
@@ -137,9 +159,14 @@ def _least(columns: Sequence[Column], widths: Sequence[int]) -> int:
     )  # fmt: skip
 
 
-def _line(
-    columns: Sequence[Column], row: Sequence[str], widths: Sequence[int], is_coloured: bool
-) -> str:
+def _cells(
+    columns: Sequence[Column],
+    row: Sequence[str],
+    widths: Sequence[int],
+    *,
+    is_coloured: bool = False,
+) -> list[str]:
+    """Return the padded cells of a row, without those of dropped columns."""
     cells = []
     for column, text, width in zip(columns, row, widths, strict=True):
         if width:
@@ -148,7 +175,7 @@ def _line(
             pad = " " * (width - cells_count(text))
             text = text if colour is None else click.style(text, fg=colour)
             cells.append(pad + text if column.numeric else text + pad)
-    return _GAP.join(cells).rstrip()
+    return cells
 
 
 def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]], words_count: int) -> None:

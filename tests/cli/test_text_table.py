@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from natstui.cli.text_table import Column, hanging, print_rows, severities_coloured, table
@@ -24,14 +25,29 @@ def test_words_stand_to_the_left_and_numbers_to_the_right(
     ]
 
 
-def test_a_terminal_gets_bold_titles_and_colours_and_a_pipe_neither() -> None:
+def test_a_terminal_gets_a_box_bold_titles_and_colours_and_a_pipe_none_of_them() -> None:
     columns = (Column("NAME", numeric=False), Column("STATUS", colours={"stuck": "red"}))
     rows = [("a", "stuck"), ("b", "ok")]
     assert table(columns, rows, None) == ["NAME  STATUS", "a      stuck", "b         ok"]
-    titles, stuck, fine = table(columns, rows, 80)
-    assert titles == "\x1b[1mNAME  STATUS\x1b[0m"
-    assert stuck == "a      \x1b[31mstuck\x1b[0m"
-    assert fine == "b         ok"
+    assert table(columns, rows, 80) == [
+        "╭──────┬────────╮",
+        "│ \x1b[1mNAME\x1b[0m │ \x1b[1mSTATUS\x1b[0m │",
+        "├──────┼────────┤",
+        "│ a    │  \x1b[31mstuck\x1b[0m │",
+        "│ b    │     ok │",
+        "╰──────┴────────╯",
+    ]
+
+
+def test_a_box_fits_the_terminal_when_columns_are_dropped_and_cut() -> None:
+    columns = (
+        Column("NAME", numeric=False, shrinks=True),
+        Column("STORED"),
+        Column("COST", drop_order=1),
+    )
+    lines = table(columns, [("a-rather-long-name-of-a-stream", "1234567", "77777")], 30)
+    assert [len(click.unstyle(line)) for line in lines] == [30] * 5
+    assert "a-rather-long-n…" in lines[3] and "1234567" in lines[3] and "COST" not in lines[1]
 
 
 def test_lines_that_begin_with_a_severity_begin_in_its_colour() -> None:

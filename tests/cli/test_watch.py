@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import click
 import nats
 import pytest
 from nats.aio.client import Client as Nats
@@ -23,8 +24,11 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.watching import COMMAND, watch, watch_once
 from tests.jetstream.demo_watch import ask
 from tests.jetstream.slow_link import SlowLink, Wire
+from tests.tui.terminals import OnTerminal
 
 pytestmark = pytest.mark.server
+
+MAIN = "from natstui.__main__ import main; main()"
 
 FIELDS_OF_STREAM = {
     "stored_msgs": "messages",
@@ -218,19 +222,18 @@ async def test_nothing_hostile_reaches_the_terminal(nats_server: Broker) -> None
     assert "漢字" in text.out
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 async def test_tables_fit_the_terminal(nats_server: Broker, width: int) -> None:
     nc = await busy_stream(nats_server.url)
     await nc.close()
-    said = await asyncio.to_thread(
-        watch, "--once", "--server", nats_server.url, COLUMNS=str(width)
-    )
-    assert "\x1b" not in said.out, "a pipe is no terminal, whatever its width"
-    lines = said.out.splitlines()
-    header, stream = [line for line in lines if re.match("STREAM|ORDERS", line)][:2]
-    assert max(len(header), len(stream)) <= width
+    with OnTerminal(MAIN, "watch", "--once", "--server", nats_server.url, width=width) as terminal:
+        assert await asyncio.to_thread(terminal.wait) == 0
+    lines = click.unstyle(terminal.output.decode()).replace("\r", "").splitlines()
+    header, stream = [line for line in lines if re.match("│ (STREAM|ORDERS) ", line)][:2]
+    assert [line for line in lines if len(line) > width] == []
     assert header.index("MSGS") + 4 == stream.index(" 9 ") + 2
-    assert "billing" in said.out
+    assert any("billing" in line for line in lines)
 
 
 def start(url: str, *words: str) -> subprocess.Popen[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -169,20 +168,14 @@ def _write_json(rows: Iterable[Row]) -> None:
 
 
 def _write_text(rows: Iterable[Row]) -> None:
+    from natstui.cli.text_table import stdout_width
     from natstui.cli.watch.text import text_lines
 
-    lines = text_lines(rows, _width_cells())
+    lines = text_lines(rows, stdout_width())
     _write("\n".join(lines) + "\n\n" if lines else "")
 
 
-def _width_cells() -> int | None:
-    """Return the width of the terminal; None for a pipe or a file."""
-    if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        return shutil.get_terminal_size().columns
-    return None
-
-
 def _write(text: str) -> None:
-    # Only a terminal gets colours: a pipe may have a width, of COLUMNS, too.
+    # Only a terminal gets colours.
     encoding = sys.stdout.encoding
     click.echo(text.encode(encoding, "replace").decode(encoding), nl=False)

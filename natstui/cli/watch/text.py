@@ -1,10 +1,11 @@
-"""Rows → tables and sentences for people, without any colour or control."""
+"""Rows → tables and sentences for people; only a terminal gets colours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from natstui.clean import clean_line
+from natstui.cli.text_table import hanging
 from natstui.cli.watch.consumers import ConsumerRow, consumer_table
 from natstui.cli.watch.happened import happened_sentence
 from natstui.cli.watch.json_lines import Row
@@ -32,7 +33,9 @@ def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
                 sentence = account_sentence(row)
             case _:
                 sentence = happened_sentence(row)
-        lines.append(f"{local_text(row.at_us)} {clean_line(sentence)}")
+        at = local_text(row.at_us)
+        said = hanging(f"{at} {clean_line(sentence)}", width_cells, len(at) + 1)
+        lines += said.splitlines()
     if streams:
         lines += ["", *stream_table(streams, width_cells)]
     if consumers:

@@ -42,6 +42,22 @@ def test_what_the_server_does_not_know_is_locked_with_the_version_that_brings_it
     assert groups == "Priority groups needs server 2.11 or newer"
 
 
+def test_of_what_was_typed_while_it_was_sent_nothing_is_lost_and_no_more_is_unsent() -> None:
+    entries = Entries(
+        new("stream", {"name": "S", "max_msgs": 5, "description": "old"}, editing=True)
+    )
+    for path, text in (("max_msgs", "7"), ("description", "new"), ("max_age", "60m")):
+        entries.put(path, text)
+    sent_texts = dict(entries.texts)
+    entries.put("max_msgs", "5")
+    entries.put("subjects", "s.>")
+    after = {"name": "S", "max_msgs": 7, "description": "new", "max_age": 3_600_000_000_000}
+    entries.go_on_from(new("stream", after, editing=True), sent_texts)
+    assert entries.texts == {"max_msgs": "5", "subjects": "s.>"}
+    entries.redraft()
+    assert entries.draft.config == {**after, "max_msgs": 5, "subjects": ["s.>"]}
+
+
 def test_what_cannot_change_is_locked_with_its_reason() -> None:
     subject = new("stream", {"name": "S"}, editing=True)
     assert locked(subject, STREAM_FIELD["storage"], 5) is not None

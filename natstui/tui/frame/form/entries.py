@@ -62,6 +62,18 @@ class Entries:
         """Begin with another configuration; what was typed stays, on top of it."""
         self.subject = replace(self.subject, base=base)
 
+    def go_on_from(self, subject: Subject, sent_texts: Mapping[str, str]) -> None:
+        """Begin with what the server made of what was sent; what was typed since stays, on top."""
+        # What was set back since has no text here, and differs all the same from what was sent.
+        texts = {path: text_at_start(self.subject, path) or "" for path in sent_texts}
+        texts |= self.texts
+        self.subject = subject
+        self.texts = {
+            path: text
+            for path, text in texts.items()
+            if text not in (sent_texts.get(path), text_at_start(subject, path))
+        }
+
     def redraft(self) -> None:
         """Find out what the texts mean now."""
         texts = {path: self._settled.get(path, text) for path, text in self.texts.items()}

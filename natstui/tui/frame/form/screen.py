@@ -191,12 +191,13 @@ class Sending(ScreenPart):
         self._previewed = json.dumps(entries.draft.config)
         """The draft whose losses are known, or are read now."""
         self._is_sending = False
-        self._sent_texts: dict[str, str] = {}
+        self.sent_texts: dict[str, str] = {}
+        """What was typed when it was sent last."""
 
     @property
     def is_all(self) -> bool:
         """Whether nothing was typed since it was sent."""
-        return self._entries.texts == self._sent_texts
+        return self._entries.texts == self.sent_texts
 
     async def action_send(self) -> None:
         """Send it, or go to the first field that is wrong."""
@@ -227,7 +228,7 @@ class Sending(ScreenPart):
 
     async def _send(self) -> None:
         """Send it, again once the name was typed where the engine wants that."""
-        self._sent_texts = dict(self._entries.texts)
+        self.sent_texts = dict(self._entries.texts)
         self._say("sending …", "")
         self._is_sending = True
         reply = await request_confirmed(self._screen, self._change())
@@ -466,7 +467,9 @@ class FormScreen(LiveScreen):
             self.dismiss()
             return
         it, name = self.entries.subject, text_at(after, "name")
-        self.entries.subject = replace(it, base=after, editing=True, stream=it.stream or name)
+        now = replace(it, base=after, editing=True, stream=it.stream or name)
+        self.entries.go_on_from(now, self.sending.sent_texts)
+        self.entries.redraft()
         self.notify("what was typed meanwhile is not sent yet", severity="warning")
         self.call_later(self.build)
 

@@ -14,6 +14,7 @@ from natstui.session.share.tables import rows
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.test_forms import toasts
 from tests.tui.viewer import Viewer, replaying, viewing
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("export screen")]
@@ -47,7 +48,8 @@ async def export_to(viewer: Viewer, target: Path, *format_keys: str) -> None:
     await viewer.until(lambda: "new folder" in viewer.words, "the folder")
     viewer.app.screen.query_one("Input").value = str(target)  # type: ignore[attr-defined]
     await viewer.press("enter")
-    await viewer.until(lambda: target.name in viewer.text, "where it lies")
+    # Not on the screen: the line that was typed is there as well.
+    await viewer.until(lambda: target.name in toasts(viewer), "where it lies")
 
 
 async def test_the_rows_a_filter_leaves_are_exported_over_the_whole_recording(

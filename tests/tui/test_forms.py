@@ -189,6 +189,30 @@ async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
         assert own_key(table.cursor_key)[0] == "A"
 
 
+async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
+    account: Account,
+) -> None:
+    async with connected(account.url) as nc, viewing(account.url, size=SMALL) as viewer:
+        for name in ("OLD", "NEW"):
+            await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
+        await viewer.until(lambda: len(viewer.rows()) == 2, "the streams")
+        await viewer.press("2")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen))
+        await viewer.press("a")
+        await on_form(viewer)
+        stream = await jump_to(viewer, "stream")
+        assert stream.text == "NEW"
+        await fill(viewer, name="c", stream="NOPE")
+        assert "there is no stream NOPE" in viewer.words
+        await fill(viewer, stream="O")
+        await viewer.until(lambda: stream.editor._suggestion == "OLD", "the name completed")
+        await viewer.press("right")
+        assert stream.text == "OLD"
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "it is made")
+        assert (await asked(nc, "CONSUMER.INFO.OLD.c"))["config"]["durable_name"] == "c"
+
+
 async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Account) -> None:
     url = account.url
     async with connected(url) as nc, viewing(url, size=SMALL) as viewer:

@@ -251,6 +251,7 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
         cloned_consumer,
         edited_consumer,
         new_consumer,
+        newest_stream,
     )
     from natstui.tui.streams.form import StreamForm, cloned_stream, edited_stream, new_stream
 
@@ -263,7 +264,9 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
         case "edit-stream":
             return StreamForm(edited_stream(_stream_json(state, stream), made))
         case "add-consumer":
-            return ConsumerForm(new_consumer(stream, _stream_json(state, stream)))
+            stream = stream or newest_stream(state)
+            owner_json = _stream_json(state, stream) if stream else None
+            return ConsumerForm(new_consumer(stream, owner_json))
         case "edit-consumer" | "clone-consumer":
             config = state.consumer_configurations.get((stream, consumer or ""))
             if config is None:

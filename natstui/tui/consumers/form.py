@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+
+from textual.suggester import SuggestFromList
+from textual.widgets import Input
 
 from natstui.decoding import decoder_of
 from natstui.model.assets.consumer_fields import NEW_CONSUMER
 from natstui.model.assets.fields import Config, without_server_metadata
+from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.form.text import Subject, delivery_text
+from natstui.tui.frame.form.text import STREAM, Subject, delivery_text
 from natstui.tui.frame.requests import run_task
+from natstui.tui.kit.fields import FieldRow
 
 _decoder = decoder_of(DeliveryPreview)
 
@@ -20,8 +26,28 @@ class ConsumerForm(FormScreen):
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
-        self._previewed = ""
-        """What decides which message is delivered first, as it was when that was read."""
+        self._previewed = ("", "")
+        """The stream and what decides which message is delivered first, as last read."""
+        self.begins_at = "" if subject.editing or not subject.stream else "name"
+
+    async def build(self, base: Config | None = None) -> None:
+        """Make the fields again; names of streams are completed."""
+        await super().build(base)
+        names = sorted(self.state.stream_configurations)
+        for row in self.query(FieldRow):
+            if row.field is STREAM:
+                row.query_one(Input).suggester = SuggestFromList(names)
+
+    def put(self, path: str, text: str) -> None:
+        """Keep what was typed; another stream decides what its consumers may be."""
+        if path != STREAM.path:
+            super().put(path, text)
+            return
+        config = self.state.stream_configurations.get(text)
+        owner = json.loads(config.config_json) if config else None
+        self.entries.subject = replace(self.entries.subject, stream=text, owner=owner)
+        if owner is not None:
+            run_task(self, self.read_names, replaces="names")
 
     def redraft(self) -> None:
         """Show also what it would deliver first, read again when that may have changed."""
@@ -31,10 +57,10 @@ class ConsumerForm(FormScreen):
             return
         keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
         starts = {key: draft.config[key] for key in keys if key in draft.config}
-        wanted = json.dumps(starts)
+        wanted = (subject.stream, json.dumps(starts))
         if wanted != self._previewed:
             self._previewed = wanted
-            preview = PreviewDelivery(0, subject.stream, wanted)
+            preview = PreviewDelivery(0, *wanted)
             run_task(self, self._note_delivery, preview, replaces="delivery")
 
     async def _note_delivery(self, preview: PreviewDelivery) -> None:
@@ -43,6 +69,12 @@ class ConsumerForm(FormScreen):
         note = reply.text if body is None else delivery_text(_decoder.decode(body))
         self.entries.notes = (note,)
         self.redraft()
+
+
+def newest_stream(state: State) -> str:
+    """Return the stream that was made last, empty where there is none."""
+    streams = state.streams.columns
+    return max(zip(streams.created_at_us, streams.name, strict=True), default=(0, ""))[1]
 
 
 def new_consumer(stream: str, stream_json: str | None) -> Subject:

@@ -126,7 +126,7 @@ STREAM_ACTIONS = (
 )  # fmt: skip
 
 CONSUMER_ACTIONS = (
-    ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "one"),
+    ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "none"),
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES),
     ActionSpec(

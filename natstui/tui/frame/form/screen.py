@@ -399,9 +399,10 @@ class FormScreen(LiveScreen):
     async def on_mount(self) -> None:
         """Ask what the server already has; show the fields meanwhile."""
         await self.build()
-        run_task(self, self._read_names)
+        run_task(self, self.read_names)
 
-    async def _read_names(self) -> None:
+    async def read_names(self) -> None:
+        """Read what the server has that bears on this form."""
         reply = await self.engine.request(ReadNamesInUse(0, self.entries.subject.stream or None))
         if reply.body_json:
             self.entries.in_use = decoder_of(NamesInUse).decode(reply.body_json)
@@ -421,8 +422,12 @@ class FormScreen(LiveScreen):
 
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
-        self.entries.put(message.path, message.text)
+        self.put(message.path, message.text)
         self.redraft()
+
+    def put(self, path: str, text: str) -> None:
+        """Keep what was typed into a field."""
+        self.entries.put(path, text)
 
     def redraft(self) -> None:
         """Find out what the texts mean now, and show it."""

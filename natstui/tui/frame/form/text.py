@@ -60,9 +60,17 @@ class FormDraft:
     """What is good to know and no warning."""
 
 
+STREAM = Field(
+    "stream", "Stream", "text", "Consumer",
+    "The stream whose messages it delivers; the right arrow completes a name.",
+)  # fmt: skip
+"""No option of a consumer: where a new one is made."""
+
+
 def form_fields(subject: Subject) -> tuple[Field, ...]:
-    """Return the fields of a form; being durable is yes or no."""
-    return tuple(
+    """Return the fields of a form; being durable is yes or no, a new consumer has its stream."""
+    first = (STREAM,) if subject.kind == "consumer" and not subject.editing else ()
+    return first + tuple(
         replace(field, kind="switch", default=True) if field.path == "durable_name" else field
         for field in fields_of(subject.kind)
     )
@@ -70,6 +78,8 @@ def form_fields(subject: Subject) -> tuple[Field, ...]:
 
 def start_text(subject: Subject, field: Field) -> str:
     """Return what a field shows before anybody typed."""
+    if field is STREAM:
+        return subject.stream
     if field.path == "durable_name":
         return "yes" if "durable_name" in subject.base else "no"
     value = read_field(subject.base, field)
@@ -145,6 +155,9 @@ def _checks(subject: Subject, config: Config, api_level: int | None) -> Sequence
     seen = subject.base if subject.editing else None
     if subject.kind == "stream":
         return stream_problems(config, api_level, seen=seen)
+    if subject.owner is None and not subject.editing:
+        said = f"there is no stream {subject.stream}" if subject.stream else "choose a stream"
+        return (Problem(STREAM.path, said),)
     return consumer_problems(config, subject.owner, api_level, seen=seen)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
+
+_PIPES_S = 5
+"""A descendant that left the session of a killed command keeps its pipes open: not for longer."""
+_READ_BYTES = 2**16
 
 
 def own_program(module: str, *words: str) -> list[str]:
@@ -23,3 +29,21 @@ def kill(process: asyncio.subprocess.Process) -> None:
     """Kill a process; asyncio raises for one that ended by itself in the same moment."""
     with suppress(ProcessLookupError):
         process.kill()
+
+
+async def end_session(process: asyncio.subprocess.Process) -> None:
+    """Kill a process that leads a session, with what it started; wait until it is gone.
+
+    asyncio's `wait` returns only when the pipes are closed too: what is left in them is read.
+    """
+    import asyncio
+
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PIPES_S):
+            while process.stdout is not None and await process.stdout.read(_READ_BYTES):
+                pass
+            await process.wait()

@@ -128,16 +128,17 @@ async def test_nothing_is_answered_where_nothing_may_be_changed(
     assert refused.returncode == 5 and "this is production" in refused.stderr
 
 
+@pytest.mark.parametrize("command", ["cat /dev/zero", "sh -c 'cat /dev/zero; true'"])
 async def test_a_command_that_prints_without_an_end_is_ended(
-    shell: Shell, nats_server: Broker
+    shell: Shell, nats_server: Broker, command: str
 ) -> None:
-    process = await answering(shell, "ask.me", "--command", "cat /dev/zero", "--timeout", "60s")
+    process = await answering(shell, "ask.me", "--command", command, "--timeout", "60s")
     assert process.stderr is not None
     async with connected(nats_server.url) as nc:
         await nc.publish("ask.me", b"?", reply="nobody.hears")
         async with asyncio.timeout(PATIENCE_S):
             line = (await process.stderr.readline()).decode()
-    assert "cat printed more than 67,108,864 bytes" in line
+    assert f"{command.split()[0]} printed more than 67,108,864 bytes" in line
     process.terminate()
     await ended(process)
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from natstui.children import kill
+from natstui.children import end_session
 from natstui.clean import clean_line
 from natstui.cli.alerts.notices import Notice
 from natstui.cli.health.formats import finding_json
@@ -183,7 +183,7 @@ class Sender:
             self._report(f"{len(late)} of {len(waiting)} ways of alerts ended with notices unsent")
 
 
-async def run_command(command: str, body: bytes) -> None:
+async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_S) -> None:
     """Give a command the text on its standard input; raises RequestFailed when it fails."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -191,19 +191,19 @@ async def run_command(command: str, body: bytes) -> None:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
     except OSError as error:
         reason = error.strerror or error
         raise RequestFailed(f"{command!r} cannot be started: {reason}") from error
     try:
-        async with asyncio.timeout(_COMMAND_S):
+        async with asyncio.timeout(limit_s):
             await process.communicate(body)
     except TimeoutError as error:
-        raise RequestFailed(f"{command!r} was stopped after {_COMMAND_S:.0f} s") from error
+        raise RequestFailed(f"{command!r} was stopped after {limit_s:g} s") from error
     finally:
         if process.returncode is None:
-            kill(process)
-            await process.wait()
+            await end_session(process)
     if process.returncode:
         raise RequestFailed(f"{command!r} ended with {process.returncode}")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from natstui.children import end_session
 from natstui.clean import clean_line
 from natstui.cli.core.options import seconds_of
 from natstui.cli.core.payload import filled, given_headers
@@ -123,7 +124,7 @@ async def _printed(program: list[str], asked: ReceivedRequest, timeout_s: float)
     try:
         process = await asyncio.create_subprocess_exec(
             *program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            env={**os.environb, **told},
+            env={**os.environb, **told}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise NatstuiError(f"{program[0]} cannot be run: {error.strerror}") from error
@@ -136,8 +137,7 @@ async def _printed(program: list[str], asked: ReceivedRequest, timeout_s: float)
         raise NatstuiError(f"{program[0]} took longer than {timeout_s:g} s") from error
     finally:
         if process.returncode is None:
-            process.kill()
-            await process.wait()
+            await end_session(process)
     if printed is None:
         most = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server takes"
         raise NatstuiError(f"{program[0]} printed more than {most}")

@@ -22,10 +22,13 @@ CONNECT_WAIT_S = 10.0
 _ESCAPE = re.compile(r"\\(.)")
 _PACKED_TIMES = 12
 """A sealed segment holds about so many times its size."""
-
-
 WRITTEN = ("_SUCCESS", "_delta_log")
 """What tells that a table was written whole: files have the first, a Delta table the second."""
+REPLACED = ("gold", "silver", "result.json")
+"""What an analysis replaces in the folder of its tables."""
+FINGERPRINT = "_made_of-"
+"""Begins the name of an empty file in gold: the rest of it is the fingerprint of the answers."""
+_LOCK = ".lock"
 
 
 def is_url(text: str) -> bool:
@@ -117,7 +120,28 @@ def prepare_out(out: str) -> str:
             file.write(b"x")
     except OSError as error:
         raise AnalysisError(f"cannot write the tables to {path}: {error.strerror}") from error
+    _check_own_tables(path)
     return str(path)
+
+
+def _check_own_tables(out: Path) -> None:
+    """Raise AnalysisError where tables would replace files that no analysis has written."""
+    there = [name for name in REPLACED if os.path.lexists(out / name)]
+    for name in there:
+        if (out / name).is_symlink():
+            raise AnalysisError(f"cannot write the tables to {out}: {name} in it is a link")
+    lock = out / _LOCK
+    is_own = (lock.is_file() and not lock.stat().st_size) or any(out.glob(f"gold/{FINGERPRINT}*"))
+    if there and not is_own:
+        raise AnalysisError(not_own_tables(str(out), there))
+
+
+def not_own_tables(out: str, names: list[str]) -> str:
+    """Return the sentence about files that would be replaced."""
+    return (
+        f"cannot write the tables to {out}: it has {' and '.join(names)} already, which "
+        "natstui did not write and would replace; name another folder with --out"
+    )
 
 
 @contextmanager
@@ -130,7 +154,7 @@ def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
         yield False
         return
     try:
-        descriptor = open_lock(Path(out, ".lock"))
+        descriptor = open_lock(Path(out, _LOCK))
     except OSError as error:
         raise AnalysisError(f"cannot write the tables to {out}: {error.strerror}") from error
     try:

@@ -21,7 +21,7 @@ from natstui.analysis.folders import check_sessions, prepare_out
 from natstui.analysis.known import known_result, state_of
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
 from natstui.analysis.progress import Send, TextSend, open_pipe, print_into
-from natstui.errors import NatstuiError
+from natstui.errors import AnalysisError, NatstuiError
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCELLED = 130
@@ -38,20 +38,31 @@ def main(arguments: list[str] | None = None) -> int:
     if words.remote == FROM_ENVIRONMENT:
         # Taken out: nothing that this process starts needs it.
         words.remote = os.environ.pop(REMOTE_VARIABLE, None)
-    with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
-        log = Path(words.log or f"{scratch}/spark.log")
-        send = open_pipe() if words.pipe else TextSend()
-        try:
+    send = open_pipe() if words.pipe else TextSend()
+    try:
+        with _scratch_folder(words.scratch) as scratch:
+            log = Path(words.log or f"{scratch}/spark.log")
             if words.pipe:
                 print_into(log)
             send({"kind": "result", **_result(words, Path(scratch), log, send)})
-        except NatstuiError as error:
-            send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
-            return error.exit_code
-        except KeyboardInterrupt:
-            send({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
-            return CANCELLED
+    except NatstuiError as error:
+        send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
+        return error.exit_code
+    except KeyboardInterrupt:
+        send({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
+        return CANCELLED
     return 0
+
+
+def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
+    """Make a folder of this run, which is removed at its end; raises AnalysisError."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=parent)
+    except OSError as error:
+        where = parent or tempfile.gettempdir()
+        raise AnalysisError(
+            f"cannot write to the scratch folder {where}: {error.strerror}"
+        ) from error
 
 
 def _result(words: argparse.Namespace, scratch: Path, log: Path, send: Send) -> dict[str, Any]:

@@ -143,6 +143,8 @@ def _analysed(
             try:
                 if output.alone:
                     store.tidy()
+                else:
+                    store.check_own()
                 return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
             except (PySparkException, Py4JError) as error:
                 cancel.check()

@@ -303,6 +303,39 @@ def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path
     assert file.read_bytes() == kept
 
 
+@pytest.mark.parametrize("name", ["gold", "silver", "result.json"])
+def test_what_no_analysis_has_written_is_not_replaced(
+    sessions: Path, tmp_path: Path, name: str
+) -> None:
+    folder, out = small(sessions), tmp_path / "lake"
+    precious = out / name if name.endswith("json") else out / name / "orders" / "day=1"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("precious")
+    words = (str(folder), "--out", str(out))
+    assert f"it has {name} already, which natstui did not write" in refused(*words)
+    # The lock of another program is no sign of ours.
+    (out / ".lock").write_text("4711")
+    assert f"it has {name} already" in refused(*words)
+    assert precious.read_text() == "precious"
+    elsewhere = tmp_path / "own"
+    elsewhere.mkdir()
+    (elsewhere / ".lock").touch()
+    (elsewhere / name).symlink_to(out / name)
+    assert f"{name} in it is a link" in refused(str(folder), "--out", str(elsewhere))
+    assert precious.read_text() == "precious"
+
+
+def test_a_scratch_folder_that_cannot_be_written_is_said_at_once(
+    sessions: Path, tmp_path: Path
+) -> None:
+    folder, out = small(sessions), tmp_path / "out"
+    for scratch in (tmp_path / "absent", folder / "session.json", Path("/dev/full")):
+        words = (str(folder), "--out", str(out), "--scratch", str(scratch))
+        assert f"cannot write to the scratch folder {scratch}" in refused(*words)
+        assert f"scratch folder {scratch}" in refused_by_command(*words)
+    assert not out.exists()
+
+
 def test_a_full_disk_is_said_at_once(sessions: Path) -> None:
     # /dev/full is a disk that is always full; a folder under it cannot be made.
     assert "cannot write the tables" in refused(str(small(sessions)), "--out", "/dev/full/x")
@@ -315,6 +348,7 @@ def test_a_disk_that_is_full_on_the_way_leaves_the_old_tables_and_nothing_else(
     out, gold = tmp_path / "out", tmp_path / "out" / "gold"
     gold.mkdir(parents=True)
     (gold / "DICTIONARY.md").write_text("of an earlier run")
+    (out / ".lock").touch()
     folder = write_session(sessions / NAME, Plan(30, 150, 60), records_per_segment=30)
     words = (str(folder), "--out", str(out))
     sentence = broken_off(*words, first=largest_file(96 * 1024))
@@ -342,6 +376,7 @@ def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
 ) -> None:
     folder, out = small(sessions), tmp_path / "out"
     (out / "silver").mkdir(parents=True)
+    (out / ".lock").touch()
     (out / "silver").chmod(0o500)
     sentence = broken_off(str(folder), "--out", str(out), first=bound_by_permissions)
     (out / "silver").chmod(0o700)

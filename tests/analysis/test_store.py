@@ -13,6 +13,7 @@ from natstui.analysis.known import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns, dictionary
+from natstui.errors import AnalysisError
 
 pytestmark = pytest.mark.spark
 
@@ -58,6 +59,19 @@ def test_new_tables_take_the_place_of_the_old_ones(spark: SparkSession, tmp_path
     Store(spark, str(tmp_path), "ffffffff").publish((), "0")
     assert names(tmp_path) == ["gold"]
     assert (tmp_path / "gold" / "which").read_text() == "gold.ffffffff"
+
+
+def test_tables_at_a_url_that_no_analysis_has_written_are_not_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(spark, f"file://{tmp_path}", "ffffffff")
+    store.check_own()
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "gold" / "orders").write_text("precious")
+    with pytest.raises(AnalysisError, match="it has gold already, which natstui did not write"):
+        store.check_own()
+    (tmp_path / "gold" / "_made_of-parquet-0").touch()
+    store.check_own()
 
 
 def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprint(

@@ -29,6 +29,7 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy import copied, counts, filled, some_stored, started
+from tests.hostile_server import Lie, lying
 from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
@@ -150,6 +151,29 @@ async def test_a_target_that_is_created_again_meanwhile_is_no_success(
         await js.add_stream(name="T", subjects=["t.>"])
         _, error = await asyncio.to_thread(process.communicate)
         assert process.returncode == 4, error
+
+
+@pytest.mark.timeout(60)
+async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 2_000)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+    answers_count = 0
+
+    def lost(body: bytes) -> bytes | None:
+        nonlocal answers_count
+        answers_count += 1
+        return None if 1 < answers_count <= 900 else body
+
+    with lying(nats_server.url) as wire:
+        wire.lie = Lie("publish", lost)
+        process = started(Shell(wire.url, tmp_path), *TO_T[:-1])
+        out, error = await asyncio.to_thread(process.communicate)
+    account = copied(out)
+    assert (process.returncode, account["acknowledged_msgs"]) == (0, 2_000), error
+    assert account["confirmed_msgs"] == 899
 
 
 async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(

@@ -55,3 +55,47 @@ async def test_without_any_permission_all_that_is_missing_is_named_and_it_is_no_
     assert (done.returncode, done.stdout) == (4, "")
     for subject in ("$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.VARZ", "http_port"):
         assert subject in done.stderr
+
+
+SYSTEM_USERS = """
+accounts {
+  SYS { users = [
+    { user: sys, password: secret },
+    { user: narrow, password: secret, permissions: {
+        publish: { deny: ["$SYS.REQ.SERVER.PING.VARZ"] } } },
+    { user: deaf, password: secret, permissions: { subscribe: { allow: ["elsewhere"] } } },
+  ] }
+  APP { jetstream: enabled, users = [
+    { user: app, password: secret },
+    { user: shut, password: secret, permissions: { publish: { deny: ["$SYS.>"] } } },
+  ] }
+}
+system_account: SYS
+"""
+
+
+async def test_a_user_of_the_system_account_is_not_told_that_only_that_account_may_ask(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    server = nats_server_factory(SYSTEM_USERS)
+    only, none = "only the system account may ask", "there is not one meta group here: none"
+    denied = 'the user has no permission to subscribe to "_INBOX.>"'
+    allowed = "only a user of the system account with permission may ask"
+    for user, kick, meta in (
+        ("sys", "has no connection 99", none),
+        ("narrow", "has no connection 99", none),
+        ("deaf", denied, denied),
+        ("shut", allowed, allowed),
+        ("app", only, only),
+    ):
+        url = server.url.replace("://", f"://{user}:secret@")
+        for words, said in (
+            (f"kick {server.name} 99", kick),
+            ("meta step-down", meta),
+            ("meta peer-remove nope", meta),
+        ):
+            done = await run(url, tmp_path, *words.split(), "--yes")
+            assert said in done.stderr, (user, words, done.stderr)
+            assert done.returncode != 0 and (only in done.stderr) == (said == only)
+    table = await run(server.url.replace("://", "://sys:secret@"), tmp_path, "servers")
+    assert table.returncode == 0 and "told by the system account" in table.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,6 +66,38 @@ def test_an_undo_in_another_account_leaves_its_stream_alone(
     assert "account A" in refused.stderr
     assert messages(b, "ORDERS") == 50
     assert a.ok("undo", "--yes") == "stream ORDERS deleted\n"
+
+
+def test_a_full_disk_refuses_a_change_before_it_is_made(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("kv", "add", "B")
+    shell.ok("kv", "put", "B", "k", "1")
+    asyncio.run(publish(nats_server.url, "s", 3))
+    journal = tmp_path / "STATE" / "natstui" / "journal.jsonl"
+    before = journal.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for room_bytes in (0, 1, 300, 1000):
+        # As on a disk with so much left: the beginning of an entry would still be written.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room_bytes, limits[1]))
+        try:
+            for words in ("stream purge S --yes", "stream rm S --yes", "stream add T --subjects t",
+                          "kv put B k 2 --yes", "kv del B k --yes", "undo --yes"):  # fmt: skip
+                refused = shell.run(*words.split())
+                assert refused.returncode == 6, (words, refused.stdout)
+                assert "the journal" in refused.stderr and "was made" not in refused.stderr
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert journal.read_bytes() == before
+    assert messages(shell, "S") == 3
+    assert "stream not found" in shell.run("stream", "info", "T").stderr
+    assert shell.ok("kv", "get", "B", "k", "--raw") == "1"
+    shell.ok("stream", "purge", "S", "--yes")
+    assert messages(shell, "S") == 0
+    actions = [entry["action"] for entry in json.loads(shell.ok("journal", "--json"))]
+    assert sorted(actions) == ["create_stream", "create_stream", "purge_stream", "put_key"]
 
 
 def test_an_undo_leaves_alone_what_was_made_again_and_what_stands_behind_the_same_port(

@@ -13,8 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.folders import WRITTEN, glob_escaped
+from natstui.analysis.folders import FINGERPRINT, WRITTEN, glob_escaped, not_own_tables
 from natstui.analysis.tables import DAY, SERVER, Table, dictionary, looked_up
+from natstui.errors import AnalysisError
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -93,8 +94,6 @@ def file_system(spark: SparkSession, root: str) -> Files | None:
 _OLD = ".old"
 _STAGING = ".spark-staging-"
 """Begins the name of a folder of silver that is being written."""
-_FINGERPRINT = "_made_of-"
-"""Begins the name of an empty file: the rest of it is the fingerprint of the answers."""
 _LEFT = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
 """Names of the folders of a run: `tidy` removes nothing else."""
 
@@ -267,7 +266,7 @@ class Store:
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
         """Keep the published tables if they are all there and have this fingerprint."""
-        gold, mark = f"{self.root}/gold", f"{_FINGERPRINT}{self.format}-{fingerprint}"
+        gold, mark = f"{self.root}/gold", f"{FINGERPRINT}{self.format}-{fingerprint}"
         if self._files is None or not self._files.exists(f"{gold}/{mark}"):
             return False
         if not all(self._is_written(f"{gold}/{table.name}") for table in tables):
@@ -284,7 +283,7 @@ class Store:
         if self._files is None:
             return
         self._files.write_text(f"{self._run_folder}/DICTIONARY.md", dictionary(tables))
-        mark = f"{_FINGERPRINT}{self.format}-{fingerprint}"
+        mark = f"{FINGERPRINT}{self.format}-{fingerprint}"
         self._files.write_text(f"{self._run_folder}/{mark}", "")
         gold, old = f"{self.root}/gold", f"{self._run_folder}{_OLD}"
         if self._files.exists(gold):
@@ -308,6 +307,14 @@ class Store:
             else:
                 self._files.delete(left)
         self._drop_staging()
+
+    def check_own(self) -> None:
+        """Raise AnalysisError where there are tables that no analysis has written."""
+        gold = f"{self.root}/gold"
+        if self._files is None or not self._files.exists(gold):
+            return
+        if not self._files.glob(f"{glob_escaped(gold)}/{FINGERPRINT}*"):
+            raise AnalysisError(not_own_tables(self.root, ["gold"]))
 
     def discard(self) -> None:
         """Remove the folder of this run, if it was not published."""

@@ -210,7 +210,7 @@ class _Task:
 
 def _refuse_doubt(state: State) -> NoReturn:
     raise UsageError(
-        "the copy was killed, and the target does not know the ids of what was in flight any "
+        "the copy ended with messages in flight, and the target does not know their ids any "
         f"more: messages after sequence {state.done_seq:,} that it had sent may be stored twice; "
         "--accept-duplicates goes on"
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import platformdirs
@@ -22,28 +26,50 @@ def journal_file() -> Path:
     return platformdirs.user_state_path("natstui") / "journal.jsonl"
 
 
+class Room(NamedTuple):
+    """Where in the file an entry will be."""
+
+    offset: int
+    size_bytes: int
+
+
 class Journal:
     """Every change made from this machine by this user."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file or journal_file()
 
-    def add(self, entry: JournalEntry) -> None:
-        """Append one entry and wait until it is on the disk; raises SessionError."""
+    def reserve(self, size_bytes: int) -> Room:
+        """Write a blank line for an entry that is about to be known; raises SessionError.
+
+        A full disk then refuses the change, and not only its entry.
+        """
+        with self._opened() as handle:
+            offset = _append(handle, b" " * (size_bytes - 1) + b"\n")
+        return Room(offset, size_bytes)
+
+    def add(self, entry: JournalEntry, room: Room) -> None:
+        """Write one entry and wait until it is on the disk; raises SessionError.
+
+        It lies in its room, unless it is larger.
+        """
         line = msgspec.json.encode(entry) + b"\n"
-        try:
-            private_folder(self.file.parent)
-            handle = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                if _is_torn(handle):
-                    line = b"\n" + line
-                if os.write(handle, line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with self._opened() as handle:
+            blank = os.pread(handle, room.size_bytes, room.offset)
+            if len(line) > room.size_bytes or not blank.isspace():
+                _append(handle, line)
+            else:
+                # What is left of the room is a blank line.
+                os.pwrite(handle, line, room.offset)
                 os.fsync(handle)
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
+                if _is_last(handle, room):
+                    os.ftruncate(handle, room.offset + len(line))
+
+    def release(self, room: Room) -> None:
+        """Leave a room without an entry; raises SessionError."""
+        with self._opened() as handle:
+            if _is_last(handle, room):
+                os.ftruncate(handle, room.offset)
 
     @property
     def stamp(self) -> tuple[int, int] | None:
@@ -54,11 +80,18 @@ class Journal:
             return None
         return seen.st_mtime_ns, seen.st_size
 
-    def check(self) -> None:
-        """Check before a write that it can be journalled; raises SessionError."""
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """Yield the file, locked against other processes of natstui; raises SessionError."""
         try:
             private_folder(self.file.parent)
-            os.close(os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+            handle = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+                yield handle
+            finally:
+                os.close(handle)
         except OSError as error:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
@@ -72,12 +105,30 @@ class Journal:
             raise SessionError(f"the journal {self.file} cannot be read: {error}") from error
         entries = []
         for number, line in enumerate(lines, start=1):
+            if line.isspace():
+                continue
             try:
                 entries.append(_decoder.decode(line))
             except msgspec.DecodeError as error:
                 if number < len(lines) and "truncated" not in str(error):
                     raise SessionError(f"{self.file}:{number} is damaged: {error}") from error
         return entries
+
+
+def _append(handle: int, line: bytes) -> int:
+    """Write a line at the end and wait until it is on the disk; return where it begins."""
+    end = os.lseek(handle, 0, os.SEEK_END)
+    start = b"\n" if _is_torn(handle) else b""
+    os.lseek(handle, 0, os.SEEK_END)
+    if os.write(handle, start + line) < len(start + line):
+        os.ftruncate(handle, end)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(handle)
+    return end + len(start)
+
+
+def _is_last(handle: int, room: Room) -> bool:
+    return os.fstat(handle).st_size == room.offset + room.size_bytes
 
 
 def _is_torn(handle: int) -> bool:

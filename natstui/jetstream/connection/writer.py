@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from natstui.errors import (
@@ -22,9 +23,10 @@ from natstui.errors import (
     Refused,
     RequestTimedOut,
     ServerGone,
+    SessionError,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.journal import Journal, Room
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
@@ -42,6 +44,8 @@ from natstui.model.records.silences import Silence, silence_json, silences_of
 
 Config = dict[str, Any]
 T = TypeVar("T")
+_ROOM_BYTES = 4096
+"""Of an entry of the journal, beside what is requested and replaced."""
 READ_ONLY = "read-only: nothing is changed on this server"
 
 
@@ -175,7 +179,8 @@ class Writer:
         draft = JournalDraft(
             action, asked.stream, asked.consumer or None, silence_json(asked, now_us)
         )
-        self._note(draft, None, "done", None, asked.created_at_us or None)
+        room = self.journal.reserve(_ROOM_BYTES)
+        self._note(room, draft, None, "done", None, asked.created_at_us or None)
 
     @property
     def silences(self) -> tuple[Silence, ...]:
@@ -243,29 +248,35 @@ class Writer:
         work: Callable[[], Awaitable[T]],
         became: Callable[[T], Mapping[str, Any] | None],
     ) -> T:
-        self.journal.check()
+        # A full disk refuses the change, and not its entry after it.
+        size_bytes = 2 * len(json.dumps([draft.asked, draft.before])) + _ROOM_BYTES
+        room = self.journal.reserve(size_bytes)
+        note = partial(self._note, room, draft)
         try:
             result = await work()
         except (RequestTimedOut, ServerGone) as error:
             if isinstance(error, ServerGone) and not error.sent:
-                self._note(draft, None, "failed", str(error))
+                note(None, "failed", str(error))
                 raise
-            self._note(draft, None, "unknown", str(error))
+            note(None, "unknown", str(error))
             raise OutcomeUnknown(f"{error}: {draft.doubt}") from error
         except asyncio.CancelledError:
-            self._note(draft, None, "unknown", "natstui ended before there was an answer")
+            note(None, "unknown", "natstui ended before there was an answer")
             raise
         except NatstuiError as error:
-            # A pull that found nothing has changed nothing.
-            if draft.action != "pull" or not isinstance(error, NotFound):
-                self._note(draft, None, "failed", str(error))
+            if draft.action == "pull" and isinstance(error, NotFound):
+                # It has changed nothing.
+                self.journal.release(room)
+            else:
+                note(None, "failed", str(error))
             raise
         made = result.get("created") if draft.found is None and isinstance(result, dict) else None
-        self._note(draft, became(result), "done", None, time_us(made) if made else None)
+        note(became(result), "done", None, time_us(made) if made else None)
         return result
 
     def _note(
         self,
+        room: Room,
         draft: JournalDraft,
         after: Mapping[str, Any] | None,
         outcome: Literal["done", "failed", "unknown"],
@@ -273,29 +284,32 @@ class Writer:
         made_at_us: int | None = None,
     ) -> None:
         link, place, found = self.client.link, self.place, draft.found
-        self.journal.add(
-            JournalEntry(
-                entry=uuid.uuid4().hex[:8],
-                at_us=time.time_ns() // 1000,
-                server=place.target,
-                who=f"{link.user or '-'}@{link.account or '-'} ({getpass.getuser()})",
-                action=draft.action,
-                stream=draft.stream or str((after or {}).get("stream", "")),
-                consumer=draft.consumer,
-                request_json=_kept(draft.asked) or "{}",
-                before_json=_kept(draft.before),
-                after_json=_kept(after),
-                outcome=outcome,
-                reason=reason,
-                undoes=draft.undoes,
-                created_at_us=found.created_at_us if found is not None else made_at_us,
-                stream_created_at_us=found.stream_created_at_us if found is not None else None,
-                place=place.place,
-                server_id=place.server_id,
-                account=place.account,
-                loses=(found.loss.text or None) if found is not None else None,
-            )
+        entry = JournalEntry(
+            entry=uuid.uuid4().hex[:8],
+            at_us=time.time_ns() // 1000,
+            server=place.target,
+            who=f"{link.user or '-'}@{link.account or '-'} ({getpass.getuser()})",
+            action=draft.action,
+            stream=draft.stream or str((after or {}).get("stream", "")),
+            consumer=draft.consumer,
+            request_json=_kept(draft.asked) or "{}",
+            before_json=_kept(draft.before),
+            after_json=_kept(after),
+            outcome=outcome,
+            reason=reason,
+            undoes=draft.undoes,
+            created_at_us=found.created_at_us if found is not None else made_at_us,
+            stream_created_at_us=found.stream_created_at_us if found is not None else None,
+            place=place.place,
+            server_id=place.server_id,
+            account=place.account,
+            loses=(found.loss.text or None) if found is not None else None,
         )
+        try:
+            self.journal.add(entry, room)
+        except SessionError as error:
+            became = "the change was made" if outcome == "done" else reason
+            raise SessionError(f"{became}, but {error}") from error
 
 
 def _is_final(change: Change, loss: Loss) -> bool:

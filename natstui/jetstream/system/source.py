@@ -10,7 +10,14 @@ from time import monotonic
 from urllib.parse import quote
 
 from natstui.config import Connection
-from natstui.errors import NatstuiError, RequestFailed, ServerGone, UsageError
+from natstui.errors import (
+    NatstuiError,
+    PermissionDenied,
+    RequestFailed,
+    RequestTimedOut,
+    ServerGone,
+    UsageError,
+)
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.system.asking import ServerAnswer, Servers
 from natstui.jetstream.system.monitoring import MonitoringPorts
@@ -27,6 +34,11 @@ NOT_SET = (
     "of the configuration, or the monitoring ports (monitoring = "
     '"http://HOST:8222"), which an operator opens with http_port in the server\'s configuration'
 )
+NOT_ALLOWED = NOT_SET.replace(
+    "only the system account may ask", "only a user of the system account with permission may ask"
+)
+"""To a user without permission for any of these subjects, of whatever account."""
+_ONLY_OF_SYSTEM = tuple(f"{_SYSTEM}{what}" for what in ("VARZ", "STATSZ", "JSZ", "CONNZ"))
 _PORTS = {"VARZ": "/varz", "JSZ": "/jsz", "STATZ": "/accstatz"}
 _SUBJECTS = {
     "VARZ": f"{_SYSTEM}VARZ",
@@ -55,8 +67,8 @@ class System:
     own: Client | None = None
     """Our own connection, which may be of the system account itself; it stays open."""
     _client: Client | None = None
-    _is_own: bool | None = None
-    """Whether our own connection is of the system account; None before it was tried."""
+    _refusal: str = ""
+    """Why our own connection is not used: it is not of the system account."""
     _servers: Servers | None = None
     _ports: MonitoringPorts | None = None
     _failed: str = ""
@@ -71,13 +83,13 @@ class System:
         """
         async with self._opening:
             if self._client is None:
+                if monotonic() - self._tried_s < _TRIED_AGAIN_S:
+                    raise RequestFailed(self._failed)
                 opens = self._named if self.connection.system is not None else self._ours
                 self._client = await opens()
             return self._client
 
     async def _named(self) -> Client:
-        if monotonic() - self._tried_s < _TRIED_AGAIN_S:
-            raise RequestFailed(self._failed)
         try:
             assert self.connection.system is not None
             return await connect(self.connection.system)
@@ -87,14 +99,20 @@ class System:
             raise RequestFailed(self._failed) from error
 
     async def _ours(self) -> Client:
-        if self._is_own is False:
-            raise UsageError(NOT_SET)
+        if self._refusal:
+            raise UsageError(self._refusal)
         client = self.own or await connect(self.connection)
-        self._is_own = await _answered(client)
-        if not self._is_own:
+        try:
+            self._refusal = await _refusal_of(client)
+            if self._refusal:
+                raise UsageError(self._refusal)
+        except NatstuiError as error:
             if client is not self.own:
                 await client.close()
-            raise UsageError(NOT_SET)
+            if not self._refusal:
+                self._failed = str(error)
+                self._tried_s = monotonic()
+            raise
         return client
 
     async def telling(self) -> tuple[CompleteSource | None, list[Missing]]:
@@ -165,12 +183,24 @@ class System:
             await client.close()
 
 
-async def _answered(client: Client) -> bool:
-    """Return whether servers answer what only the system account may ask."""
-    try:
-        return bool(await Servers(client).ask(f"{_SYSTEM}VARZ", {}, some=True))
-    except RequestFailed:
-        return False
+async def _refusal_of(client: Client) -> str:
+    """Return why servers do not answer what only the system account may ask; empty: they do.
+
+    A user of that account may have no permission for one of the subjects. Raises
+    PermissionDenied to receive replies at all, RequestTimedOut, and ServerGone.
+    """
+    servers = Servers(client)
+    for subject in _ONLY_OF_SYSTEM:
+        try:
+            return "" if await servers.ask(subject, {}, some=True) else NOT_SET
+        except PermissionDenied as denied:
+            if denied.kind != "publish":
+                raise
+        except RequestFailed as error:
+            if isinstance(error, RequestTimedOut):
+                raise
+            return NOT_SET
+    return NOT_ALLOWED
 
 
 _QUERY = {"include_unused": "unused", "account": "acc", "consumer": "consumers"}

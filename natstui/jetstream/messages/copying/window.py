@@ -306,6 +306,11 @@ class Window:
         if one is not None and time.monotonic() - one.sent_s > _LATE_S:
             self._check_safe([one])
             await self._ask_late(word, one)
+            if word not in self._waiting:
+                # It answers again: a leader that was lost has taken many answers with it.
+                late_s = time.monotonic() - _LATE_S
+                late = [item for item in self._waiting.items() if item[1].sent_s < late_s]
+                await self._send_again(late)
 
     async def _learn(self) -> None:
         """Ask the streams for how long they know an id again."""

@@ -203,13 +203,14 @@ def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: P
     assert told(child)["text"] == "starting Spark"
     # Java is looked for first; then its JVM begins, and has not told its port yet.
     give_up_at = time.monotonic() + 60
-    while not members(child.pid) - {child.pid} and time.monotonic() < give_up_at:
+    while not members(child.pid) - {child.pid}:
+        assert time.monotonic() < give_up_at, "no Java begins"
         time.sleep(0.05)
     os.kill(child.pid, signal.SIGINT)
     assert child.wait(60) == 130
-    while members(child.pid) and time.monotonic() < give_up_at:
+    while left := members(child.pid):
+        assert time.monotonic() < give_up_at, left
         time.sleep(0.1)
-    assert members(child.pid) == set()
     assert child.stdin is not None and child.stdout is not None
     child.stdin.close()
     child.stdout.close()

@@ -31,6 +31,7 @@ from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import TABLES
 from natstui.analysis.spark.store import Store
+from natstui.model.records.benchmark import BenchmarkReport
 from natstui.session.share.verify import verify
 from tests.analysis.damaged import small
 from tests.session.any_record import KINDS, fields_of
@@ -39,9 +40,14 @@ from tests.session.making import made
 pytestmark = pytest.mark.spark
 
 OPEN = "records-000001.jsonl"
+REPORTS_UNTIL_US = START_AT_US + 2_000_000
+"""One line of a report is damaged: more of them would only be read."""
 EVERYTHING = Plan(
     4, 6, 20, faults=(Fault("leader_change", 0, 10),), gaps=((12, 17),),
-    extra=bench_records(START_AT_US, "run", 1),
+    extra=tuple(
+        record for record in bench_records(START_AT_US, "run", 1)
+        if not isinstance(record, BenchmarkReport) or record.at_us < REPORTS_UNTIL_US
+    ),
 )  # fmt: skip
 
 

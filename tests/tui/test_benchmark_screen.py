@@ -376,6 +376,7 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
         await viewer.until(lambda: "the partial result is saved" in viewer.words, "sentence")
         await viewer.until(lambda: "verdict    failed · PARTIAL" in viewer.text, "its figures")
         await viewer.type_command("runs")
+        await viewer.until(lambda: isinstance(viewer.app.screen, RunsScreen), "the saved runs")
         await viewer.until(lambda: "small-fan-out" in viewer.text, "the saved run")
         await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
 

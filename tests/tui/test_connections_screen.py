@@ -87,6 +87,7 @@ async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
         await busy.close()
         await viewer.until(lambda: "ended: Client Closed" in viewer.words, "why it ended")
         await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConnectionsScreen), "the list")
         await viewer.until(lambda: viewer.rows() == {}, "that it is gone from the list")
 
 

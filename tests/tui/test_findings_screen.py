@@ -196,6 +196,7 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.press("1")
         await viewer.until(lambda: "✖ 1 consumer stuck" in viewer.words, "one is stuck")
         await viewer.press("4")
+        await viewer.until(lambda: viewer.app.current_mode == "server", "the servers")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         await viewer.press("2")
         await viewer.until(lambda: "C" in viewer.rows(), "the consumer's row")

@@ -302,7 +302,7 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field() -> None:
     async with fed(*engine_records(), size=SMALL) as viewer:
         await viewer.press("a")
         await on_form(viewer)
-        await fill(viewer, name="S", max_age="5ms")
+        await fill(viewer, max_age="5ms", name="S")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "a maximum age is at least 100ms" in viewer.words)
         row = viewer.app.focused.parent if viewer.app.focused else None
@@ -393,7 +393,7 @@ async def test_several_consumers_are_deleted_with_one_confirmation(account: Acco
 
 async def test_read_only_greys_the_keys_and_opens_no_form() -> None:
     async with fed(*engine_records(read_only=True), size=SMALL) as viewer:
-        assert not viewer.app.screen.active_bindings["a"].enabled
+        await viewer.until(lambda: not viewer.app.screen.active_bindings["a"].enabled, "grey")
         await viewer.press("a")
         await viewer.type_command("add")
         await viewer.until(lambda: "read-only: nothing is changed" in toasts(viewer))

@@ -13,6 +13,7 @@ from natstui.model.records.recording import Gap
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from natstui.tui.overview.screen import OverviewScreen
+from natstui.tui.sessions.compare import CompareScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
@@ -117,10 +118,11 @@ async def test_two_moments_are_compared(folder: Path) -> None:
         await viewer.type_command("seek +10s")
         await viewer.until(lambda: at_s(viewer) == 10)
         await viewer.press("a")
-        await viewer.until(lambda: " A " in viewer.text)
+        await viewer.until(lambda: viewer.app.parts.replay.marked_a, "the mark")
         await viewer.type_command("seek +30s")
         await viewer.until(lambda: at_s(viewer) == 40)
         await viewer.press("equals_sign")
+        await viewer.until(lambda: isinstance(viewer.app.screen, CompareScreen), "both")
         await viewer.until(lambda: "last seq" in viewer.words)
         state, a = viewer.app.state, viewer.app.parts.replay.marked_a
         assert a is not None

@@ -230,7 +230,8 @@ async def test_a_plain_ack_that_the_server_refuses_is_not_called_acknowledged(
         await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
         for key in ("a", "r"):
             await viewer.press(key)
-            await viewer.until(lambda: "permission" in viewer.text.lower(), "refused")
+            await viewer.until(lambda: not viewer.app.link.pending, "the answer")
+            assert "permission" in viewer.text.lower(), "refused"
             assert "acknowledged" not in viewer.text
         assert (await asked(nc, "CONSUMER.INFO.S.A"))["num_ack_pending"] == 1
 

@@ -246,5 +246,5 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
         await viewer.press("escape", "a", "ctrl+l")
         await viewer.type("nofile")
         await viewer.press("enter")
-        await viewer.until(lambda: "nofile" in viewer.text, "the reason")
+        await viewer.until(lambda: "No such file" in viewer.words, "the reason")
         assert line().value == "nofile"

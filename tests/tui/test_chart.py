@@ -222,6 +222,15 @@ async def test_a_narrow_chart_names_its_lines_and_cuts_no_number() -> None:
         assert "in 100" not in text
 
 
+def inks_of(app: ChartApp) -> set[str]:
+    return {
+        segment.style.color.triplet.hex
+        for strip in app.screen._compositor.render_strips()[1:15]
+        for segment in strip
+        if segment.style and segment.style.color and segment.style.color.triplet
+    }
+
+
 async def test_lines_take_the_colours_of_the_theme() -> None:
     app = ChartApp()
     register_themes(app)
@@ -230,16 +239,14 @@ async def test_lines_take_the_colours_of_the_theme() -> None:
         await until(app, pilot, "now")
         for theme, color in (("natstui-dark", "#56b4e9"), ("natstui-light", "#0072b2")):
             app.theme = theme
-            await pilot.pause(0.3)
-            strips = app.screen._compositor.render_strips()
-            inks = {
-                segment.style.color.triplet.hex
-                for strip in strips[1:15]
-                for segment in strip
-                if segment.style and segment.style.color and segment.style.color.triplet
-            }
-            ground = Color.parse(app.theme_variables["background"])
-            assert ground.blend(Color.parse(color), SHADES[0]).hex.lower() in inks
+            for _ in range(300):
+                await pilot.pause(0.1)
+                ground = Color.parse(app.theme_variables["background"])
+                ink = ground.blend(Color.parse(color), SHADES[0]).hex.lower()
+                if ink in inks_of(app):
+                    break
+            else:
+                raise AssertionError(f"no {ink} in {inks_of(app)}")
 
 
 class Scrolled(App[None]):

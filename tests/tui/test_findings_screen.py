@@ -299,8 +299,7 @@ async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_f
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
         form = viewer.app.screen
         assert isinstance(form, ConsumerForm)
-        await viewer.until(lambda: form.entries.in_use is not None, "what is in use")
-        await viewer.pilot.pause(0.5)
+        await viewer.until(lambda: not viewer.app.link.pending, "what is in use")
         await viewer.press("ctrl+u", "7")
         await viewer.until(lambda: form.entries.texts == {"max_ack_pending": "7"}, "the field")
 

@@ -23,6 +23,7 @@ from natstui.tui.frame.systems import own_key
 from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
+from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
@@ -527,8 +528,10 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
     async with viewing(url, "--read-only", size=SMALL) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("x")
-        await viewer.until(lambda: "read-only" in viewer.text, "the actions")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "the actions")
+        assert "read-only" in viewer.text
         await viewer.press("escape", "m")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "messages")
         keys = viewer.app.screen.active_bindings
         assert not any(keys[key].enabled for key in ("w", "x", "N", "ctrl+d"))
 

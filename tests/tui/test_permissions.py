@@ -8,6 +8,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.consumers.detail import ConsumerDetail
 from tests.tui.viewer import viewing
 
 pytestmark = pytest.mark.server
@@ -67,10 +68,11 @@ async def test_a_read_only_user_can_use_every_screen(
         await viewer.press("d")
         await viewer.until(lambda: "CONFIGURATION" in viewer.text)
         await viewer.press("y")
-        await viewer.until(lambda: '"stream_info_response"' in viewer.text or "S" in viewer.text)
+        await viewer.until(lambda: '"name": "S"' in viewer.text, "its JSON")
         await viewer.press("escape", "escape", "2")
         await viewer.becomes("c", pending="1")
         await viewer.press("d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "its detail")
         await viewer.until(lambda: "STATUS" in viewer.text)
         await viewer.press("escape", "4")
         await viewer.until(lambda: "● connected" in viewer.words and "ACCOUNT" in viewer.text)
@@ -87,6 +89,7 @@ async def test_what_the_user_may_not_read_is_named_with_its_subject(
         await viewer.press("2")
         await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
         await viewer.press("4")
+        await viewer.until(lambda: viewer.app.current_mode == "server", "the servers")
         await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
 
 

@@ -322,10 +322,11 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
 
 
 @pytest.mark.server
+@pytest.mark.timeout(300)
 async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_sentence(
     account: Account,
 ) -> None:
-    endless = 'duration = "60s"' + FAN_OUT.replace("msgs = 3000\n", "")
+    endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "")
     async with viewing(account.url, size=(160, 50)) as viewer:
         await viewer.type_command("bench nonsense")
         await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
@@ -365,7 +366,7 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
 async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and_in_the_library(
     nats_server: Broker,
 ) -> None:
-    paced = 'duration = "60s"' + FAN_OUT.replace("msgs = 3000\n", 'timeout = "1s"\n')
+    paced = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", 'timeout = "1s"\n')
     async with viewing(nats_server.url, size=(200, 50)) as viewer:
         await viewer.press("b")
         viewer.app.screen.post_message(RunScenario(paced))

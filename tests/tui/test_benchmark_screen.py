@@ -147,16 +147,17 @@ def test_the_distribution_is_as_long_as_its_counts_and_shows_where_the_percentil
     lines = distribution_section(view, 70, colors=("a", "b", "c")).lines
     told = {line.label: line.text.split() for line in lines}
     bars = {line.label: sum(letter in "█▏▎▍▌▋▊▉" for letter in line.text) for line in lines}
-    assert told["< 0.13"][1:] == ["9000", "◂", "p50", "p90"]
-    assert told["< 1.05"][1:] == ["900", "◂", "p99"]
-    assert told["< 67.1"] == ["▏", "20", "◂", "p99.9"], "a tail can be seen"
-    assert told["< 2.10"] == ["0"], "the axis has no hole where nothing was"
-    assert bars["< 1.05"] == pytest.approx(bars["< 0.13"] / 10, abs=1)
+    assert told["< 0.2"][1:] == ["9000", "◂", "p50", "p90"]
+    assert told["< 1.1"][1:] == ["900", "◂", "p99"]
+    assert told["≥ 1.1"] == ["▏", "20", "◂", "p99.9"], "a tail can be seen"
+    assert told["< 0.5"] == ["0"], "the axis has no hole where nothing was"
+    assert bars["< 1.1"] == pytest.approx(bars["< 0.2"] / 10, abs=1)
     colors = {line.label: line.parts[0][2] for line in lines}
-    assert (colors["< 0.13"], colors["< 1.05"], colors["< 67.1"]) == ("a", "b", "c")
-    few = distribution_section(view, 70, 7).lines
-    assert (few[0].label, few[0].text.split()[1:]) == ("< 1.05", ["9900", "◂", "p50…p99"])
-    assert len(few) == 7
+    assert (colors["< 0.2"], colors["< 1.1"], colors["≥ 1.1"]) == ("a", "b", "c")
+    few = distribution_section(view, 70, 5).lines
+    assert [line.label for line in few] == ["< 0.5", "< 1.0", "< 1.5", "≥ 1.5"]
+    close = distribution_section(latencies(us100010=50, us100040=50), 70).lines
+    assert [line.label for line in close] == ["< 100"], "no finer than a bucket"
 
 
 def test_many_workers_stand_in_columns_and_a_busy_one_is_seen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from natstui.model.bench.counts import (
     main_latency,
     total_counts,
 )
-from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES, bucket_low_ns
+from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES, bucket_middle_ns
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.view import BenchmarkView
 from natstui.tui.bench.charts import summed_workers
@@ -117,45 +118,59 @@ def ms_text(latency_ns: int | None) -> str:
 def distribution_section(
     view: BenchmarkView, width: int, most_rows: int = 64, colors: Sequence[str] = ()
 ) -> Section:
-    """Return how many messages had which latency, in powers of two, percentiles marked.
+    """Return how many messages had which latency, in equal steps, percentiles marked.
 
-    Where there are fewer rows than powers, the quickest share the first row. Bars are as long as
-    their counts; beyond p50 and p99 they have the second and the third of `colors`.
+    What is quicker than nearly all shares the first row, what is slower than p99 the last. Bars
+    are as long as their counts; beyond p50 and p99 they have the second and third of `colors`.
     """
     main = main_latency(view.latencies)
     if main is None:
         return Section("", ())
     name, histogram = main
-    groups: dict[int, int] = {}
+    low_ns, p50_ns, p99_ns = (histogram.percentile_ns(at) or 0 for at in (1.0, 50.0, 99.0))
+    span_ns = (p99_ns - low_ns + 1) / (min(most_rows, _MOST_ROWS) - 2)
+    # A bucket is known to 0.4 %: shorter steps would tell of nothing.
+    step_ns = _round_step_ns(max(span_ns, p99_ns / 100))
+    first, last = low_ns // step_ns, p99_ns // step_ns + 1
+
+    def row_of(latency_ns: int) -> int:
+        return min(last, max(first, latency_ns // step_ns))
+
+    counts = dict.fromkeys(range(first, last + 1), 0)
     for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
-        power = _power(bucket_low_ns(bucket))
-        groups[power] = groups.get(power, 0) + count
-    first, quick = min(groups), 0
-    while first < max(groups) and (
-        max(groups) - first >= most_rows
-        # Of those that were quicker than nearly all, one row says enough.
-        or quick + groups.get(first, 0) <= histogram.total_count // 100
-    ):
-        quick += groups.get(first, 0)
-        first += 1
-    groups[first] = groups.get(first, 0) + quick
+        counts[row_of(bucket_middle_ns(bucket))] += count
     marks: dict[int, list[str]] = {}
-    ends: list[int] = []
     for mark in SHOWN_PERCENTILES:
         at_ns = histogram.percentile_ns(PERCENTILES[mark])
         if at_ns is not None:
-            marks.setdefault(max(first, _power(at_ns)), []).append(f"p{PERCENTILES[mark]:g}")
-            ends += [_power(at_ns)] if mark in ("p50", "p99") else []
-    most, room = max(groups.values()), max(4, width - _BESIDE_BAR)
+            marks.setdefault(row_of(at_ns), []).append(f"p{PERCENTILES[mark]:g}")
+    most, room = max(counts.values()), max(4, width - _BESIDE_BAR)
     lines = []
-    for power in range(first, max(groups) + 1):
-        count = groups.get(power, 0)
+    for row, count in counts.items():
+        if row == last and not count:
+            continue
+        edge = _ms_in_steps(min(row + 1, last) * step_ns, step_ns)
         told = f"{_bar(count / most, room)} {count_text(count):>5}"
-        color = sum(end < power for end in ends)
+        color = sum(row_of(end_ns) < row for end_ns in (p50_ns, p99_ns))
         parts = ((0, room, colors[color]),) if color < len(colors) else ()
-        row = line(f"< {ms_text(1 << power)}", f"{told}  {_together(marks.get(power, []))}")
-        lines.append(replace(row, parts=(*parts, (len(told), len(row.text), "strong"))))
+        label = f"≥ {edge}" if row == last else f"< {edge}"
+        shown = line(label, f"{told}  {_together(marks.get(row, []))}")
+        lines.append(replace(shown, parts=(*parts, (len(told), len(shown.text), "strong"))))
     return Section(f"DISTRIBUTION {name}, ms", tuple(lines))
+
+
+_MOST_ROWS = 12
+
+
+def _round_step_ns(least_ns: float) -> int:
+    """Return the next round number of nanoseconds: 1, 2 or 5 with zeros."""
+    power: int = 10 ** math.floor(math.log10(max(1.0, least_ns)))
+    return next(round_ns for step in (1, 2, 5, 10) if (round_ns := step * power) >= least_ns)
+
+
+def _ms_in_steps(latency_ns: int, step_ns: int) -> str:
+    """Return milliseconds with as many decimals as tell the steps apart."""
+    return f"{latency_ns / 1e6:.{max(0, 7 - len(str(step_ns)))}f}"
 
 
 _PARTS = " ▏▎▍▌▋▊▉█"
@@ -179,11 +194,6 @@ def _few(marks: Sequence[str]) -> list[str]:
 
 _BESIDE_BAR = 30
 """Cells of a row of the distribution beside its bar: limit, count and two percentiles."""
-
-
-def _power(latency_ns: int) -> int:
-    """Return the power of two that a latency is below."""
-    return max(0, latency_ns).bit_length()
 
 
 _NOT_STORED = (

@@ -129,7 +129,7 @@ def edit(name: str, as_json: bool, **words: Any) -> None:
 
     fields = _given(words)
     if not fields:
-        raise UsageError("nothing to change: say what, as --description")
+        raise UsageError("nothing to change: give an option, such as --description TEXT")
     path = write_context(name, fields, new=False)
     _tell(as_json, f"changed {path}", name=name, file=str(path))
 

@@ -106,7 +106,7 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
 REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
     ("16", Refused, "need 24 bytes"),
     ("16..64", Refused, "need 24 bytes"),
-    ("json 200", Refused, "stamp of JSON or of bytes"),
+    ("json 200", Refused, "cannot change between JSON and bytes"),
     ("2MB", UsageError, "more than the"),
     ("file /nowhere/at/all", UsageError, "does not exist"),
     ("many", UsageError, "is not a size"),

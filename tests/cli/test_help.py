@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 import pytest
@@ -58,6 +60,39 @@ def test_a_command_that_was_mistyped_is_answered_with_the_nearest(
     result = CliRunner().invoke(root, words)
     assert result.exit_code == 2
     assert sentence in result.output
+
+
+_NAMED = re.compile(r"`natstui((?: [a-z][a-z-]*)+)")
+_HOME = Path(__file__).parents[2]
+
+
+def named_commands() -> dict[str, str]:
+    """Return each command that a sentence or a page names, and where."""
+    pages = [*_HOME.glob("docs/*.md"), _HOME / "README.md", _HOME / "CHANGELOG.md"]
+    files = [*_HOME.glob("natstui/**/*.py"), *pages]
+    return {
+        match[1].strip(): f"{file.name}"
+        for file in files
+        for match in _NAMED.finditer(file.read_text())
+    }
+
+
+def test_every_command_that_is_named_somewhere_exists() -> None:
+    named, wrong = named_commands(), {}
+    assert len(named) > 40
+    for words, file in named.items():
+        command: click.Command | None = root
+        for word in words.split():
+            if not isinstance(command, click.Group):
+                takes = any(isinstance(one, click.Argument) for one in command.params)
+                if not takes:
+                    wrong[words] = file
+                break
+            command = command.get_command(click.Context(command), word)
+            if command is None:
+                wrong[words] = file
+                break
+    assert wrong == {}
 
 
 def test_every_command_is_listed_once_in_its_own_words() -> None:

@@ -245,8 +245,8 @@ async def test_a_work_queue_tells_itself_what_was_given_up(
 @pytest.mark.parametrize(
     ("max_deliver", "copied_msgs", "why"),
     [
-        (1, 5, "without 3 sequences that C cannot have given up: it was delivered up to 10"),
-        (-1, 0, "without 8 sequences that C cannot have given up: it has no max deliver"),
+        (1, 5, "without 3 sequences that C cannot have dropped: it was delivered up to 10"),
+        (-1, 0, "without 8 sequences that C cannot have dropped: it has no max deliver"),
     ],
 )
 async def test_a_forged_announcement_does_not_choose_what_is_sent(

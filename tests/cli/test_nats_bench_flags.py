@@ -169,7 +169,7 @@ def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:
         ("pub x --multisubjectmax 0", "give 2 or more"),
         ("js pub async x --stream S --maxbytes 5MB", "give it to one that is made, with --create"),
         ("js pub async x --stream S --purge", "natstui stream purge S asks first"),
-        ("js push --stream S --consumer C", "a push consumer is made for the run here"),
+        ("js push --stream S --consumer C", "a push consumer is always made for the run"),
         ("kv get", "--bucket NAME says which bucket"),
     ],
 )

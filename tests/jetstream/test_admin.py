@@ -100,7 +100,7 @@ def test_a_user_who_may_read_some_subjects_makes_changes_and_takes_back_their_co
         seen = session.config("S", "C")
         assert seen["filter_subject"] == "eu.a"
         same = session.apply("edit_consumer", "S", {**base, **said}, consumer="C", seen=seen)
-        assert same.text == "consumer C is so already: nothing was written"
+        assert same.text == "consumer C has this configuration already: nothing was changed"
         wanted = {**base, "filter_subjects": ["eu.*.b"]}
         session.apply("edit_consumer", "S", wanted, consumer="C", seen=seen)
         assert session.config("S", "C")["filter_subject"] == "eu.*.b"

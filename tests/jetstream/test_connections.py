@@ -200,7 +200,7 @@ async def test_of_the_default_account_servers_tell_no_closed_ones_and_it_says_so
 ) -> None:
     nc = await nats.connect(nats_server.url)
     await nc.close()
-    with pytest.raises(RequestFailed, match="do not tell the closed connections"):
+    with pytest.raises(RequestFailed, match="do not report closed connections"):
         await look(nats_server.url, closed=True)
 
 

@@ -67,8 +67,8 @@ _VERBS: dict[str, str] = {
 @pytest.mark.parametrize(
     ("action", "body", "shown"),
     [
-        ("create_stream", '{"name": "T", "subjects": ["t"]}', "stream T is as it was asked for"),
-        ("edit_stream", '{"name": "S", "max_msgs": 7}', "stream S is as it was asked for"),
+        ("create_stream", '{"name": "T", "subjects": ["t"]}', "stream T is as requested"),
+        ("edit_stream", '{"name": "S", "max_msgs": 7}', "stream S is as requested"),
         ("delete_stream", "{}", "stream S does not exist"),
         ("purge_stream", "{}", "stream S holds 0 messages"),
         ("delete_message", '{"seq": 1}', "message 1 is not there any more"),

@@ -219,7 +219,11 @@ BENCH_ACCOUNT = Table(
         ("redelivered_msgs", "bigint", "Received with a delivery count above 1"),
         ("duplicate_msgs", "bigint", "Received again by the same worker"),
         ("lost_msgs", "bigint", "Expected and never received, as the benchmark found"),
-        ("unaccounted_msgs", "bigint", "Sent, and in none of the other sums of the sender"),
+        (
+            "unaccounted_msgs",
+            "bigint",
+            "Sent with an unknown outcome: in none of the other sums of the sender",
+        ),
         ("closes", "boolean", "These sums equal those of the benchmark"),
     ),
 )

@@ -32,7 +32,7 @@ SESSION_SUMMARY = Table(
         ("unknown_lines_count", "bigint", "Lines left out because their kind is not known"),
         ("size_bytes", "bigint", "Size on disk"),
         ("damage", "string", "Files not read whole, with the lines left out of each"),
-        ("not_judged", "string", "Why its findings are not known; null where they are"),
+        ("not_judged", "string", "Why its findings are not known; null if they are"),
     ),
 )
 

@@ -60,7 +60,7 @@ STUCK = Table(
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_end_msgs", "bigint", "Unprocessed at the end"),
         ("ack_pending_max_msgs", "bigint", "Most waiting for their acknowledgement"),
-        ("max_ack_pending_msgs", "bigint", "Limit of that; null is unlimited or not known"),
+        ("max_ack_pending_msgs", "bigint", "Max ack pending; null is unlimited or not known"),
         ("delivered_msgs", "bigint", "Deliveries meanwhile"),
         ("fresh_msgs", "bigint", "Advance of the delivered sequence meanwhile"),
         ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),

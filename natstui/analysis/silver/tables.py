@@ -266,8 +266,16 @@ CONSUMER_SAMPLE = Table(
     + columns(
         ("delivered_consumer_seq", "bigint", "Deliveries made, redeliveries included"),
         ("delivered_stream_seq", "bigint", "Highest stream sequence delivered"),
-        ("ack_floor_consumer_seq", "bigint", "Deliveries settled without a hole"),
-        ("ack_floor_stream_seq", "bigint", "Every message up to here is settled"),
+        (
+            "ack_floor_consumer_seq",
+            "bigint",
+            "Ack floor of deliveries: all up to here were acked, terminated or dropped",
+        ),
+        (
+            "ack_floor_stream_seq",
+            "bigint",
+            "Ack floor: all messages up to here were acked, terminated or dropped",
+        ),
         ("delivered_at_us", "bigint", "Last delivery"),
         ("acked_at_us", "bigint", "Last acknowledgement"),
         ("pending_msgs", "bigint", "Matching and never delivered"),

@@ -61,7 +61,7 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     if traits.has_end and role.total_msgs is None and plan.duration_s is None:
         yield "neither msgs nor a duration says when it ends"
     if traits.consumes and role.acks == "all" and role.nak_ratio + role.never_ack_ratio:
-        yield "acks all cannot leave single messages out"
+        yield "where acks are all, no single message can be left unacknowledged"
     if role.payload.kind == "file" and not Path(role.payload.file or "").is_file():
         yield f"the payload file {role.payload.file!r} does not exist"
     if role.payload.duplicate_ratio and not role.payload.msg_ids:
@@ -75,13 +75,13 @@ def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     if plan.responses is None:
         yield f"pattern {role.pattern} needs a table [responses], the stream they come back over"
     elif not plan.responses.create:
-        yield "the stream of the responses is made for the run: what was there is no answer"
+        yield "the stream of the responses is made for the run: name one that does not exist"
     if role.payload.kind != "json" and role.payload.size_bytes < LEAST_REQUEST_BYTES:
         yield f"a request of {role.payload.size_bytes} bytes has no room for who asked, and when"
     if role.traits.responds and (role.acks not in ("explicit", "double") or role.consumer):
         yield "who responds acknowledges each request, through a consumer made for the run"
     if role.nak_ratio + role.term_ratio + role.never_ack_ratio:
-        yield "every request gets a response: naks, terms and never-acked do not go with it"
+        yield "every request gets a response: leave out naks, terms and never-acked"
 
 
 def _numbers(role: Role) -> Iterator[str]:

@@ -109,9 +109,11 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     """Spread messages over subjects; a stream that is made for them takes them all."""
     count = parse_count(value)
     if count < 2:
-        raise ValueError("a subject for each message has no end here: give 2 or more")
+        raise ValueError(
+            "give the number of subjects, 2 or more: a subject for each message is not supported"
+        )
     if any(map(_puts_or_gets, plan.roles)) and not any(map(_sends, plan.roles)):
-        raise ValueError("who gets stored messages has no subject")
+        raise ValueError("what reads stored messages takes no subject")
     plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))
     if plan.stream is None or plan.stream.history_count is not None:
         return plan
@@ -150,7 +152,7 @@ def _dedup(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
 
 def _consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if any(role.traits.is_push for role in plan.roles):
-        raise ValueError("a push consumer is made for the run here")
+        raise ValueError("a push consumer is always made for the run: leave its name out")
     return _change_roles(
         plan, _consumes, lambda role: replace(role, consumer=value), "shares a consumer"
     )

@@ -76,7 +76,7 @@ def difference(name: str, left: np.ndarray, right: np.ndarray) -> Difference:
 
 def _verdict(name: str, change: float, low: float | None, high: float | None) -> str:
     if low is None or high is None:
-        return "one repetition says nothing about chance: use --repeat"
+        return "one run each cannot rule out chance: use --repeat"
     if low <= 0 <= high:
         return "no significant change"
     worse = change > 0 if is_latency(name) else change < 0

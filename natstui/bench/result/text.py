@@ -93,7 +93,7 @@ def _closes(plan: BenchmarkPlan, books: Sequence[Accounting]) -> str:
     if not all(one.measures for one in books):
         return "NOTHING WAS MEASURED"
     if not all(one.closes for one in books):
-        return "SUMS DO NOT CLOSE"
+        return "MESSAGE COUNTS DO NOT ADD UP"
     if any(one.lost_msgs for one in books):
         return "MESSAGES WERE LOST"
     consumes = any(role.traits.consumes for role in plan.roles)

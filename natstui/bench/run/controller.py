@@ -61,9 +61,7 @@ def _check_stamp(begun: Payload, changed: Role) -> None:
     if not place.length:
         return
     if (changed.payload.kind == "json") != place.as_hex:
-        raise Refused(
-            "receivers look for the stamp of JSON or of bytes: run it anew for the other"
-        )
+        raise Refused("a run cannot change between JSON and bytes: start a new one")
     least_bytes = place.offset + place.width
     if changed.payload.size_bytes < least_bytes and not place.as_hex:
         raise Refused(

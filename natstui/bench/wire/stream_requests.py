@@ -56,7 +56,9 @@ class _ResponseReader(OrderedReceiver):
         tally, payloads = self.job.tally, run.payloads
         stamps = read_stamps(payloads, self._place)
         if stamps is None or stamps.own is not None:
-            self.link.fail(Refused("messages that this run did not send are in its responses"))
+            self.link.fail(
+                Refused("the stream of the responses holds messages that this run did not send")
+            )
             return read_deliveries(run)
         written = payloads[:, STAMP_BYTES : STAMP_BYTES + _WRITTEN.size]
         answered: Int64s = np.ascontiguousarray(written).view(np.int64)

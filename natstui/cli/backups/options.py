@@ -25,7 +25,7 @@ rate_option = click.option(
     "--rate", metavar="SIZE", help="At most so much in a second: 500KB, 10MB."
 )
 consumers_option = click.option(
-    "--consumers/--no-consumers", default=True, help="Whether consumers are in it; they are."
+    "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
 )
 _LEAST_RATE = 1024
 

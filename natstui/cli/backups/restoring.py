@@ -36,7 +36,9 @@ from natstui.jetstream.managing.snapshot import Pace
 from natstui.units import counted
 
 _REPLICAS = click.option(
-    "--replicas", type=click.IntRange(min=1, max=5), help="So many instead of those before."
+    "--replicas",
+    type=click.IntRange(min=1, max=5),
+    help="This many replicas instead of as before.",
 )
 
 

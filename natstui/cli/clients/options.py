@@ -15,5 +15,5 @@ def seconds(text: str, option: str) -> float:
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
     if not 0 < wanted_s <= LONGEST_S:
-        raise UsageError(f"{option} {text}: it lasts at most {LONGEST_S:.0f}s, and some time")
+        raise UsageError(f"{option} {text}: it must be longer than 0 and at most {LONGEST_S:.0f}s")
     return wanted_s

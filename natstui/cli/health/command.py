@@ -165,7 +165,9 @@ def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
 
     for_s = _seconds(text, "--tap")
     if not 0 < for_s <= LONGEST_TAP_S:
-        raise UsageError(f"--tap {text}: it lasts at most {LONGEST_TAP_S:.0f}s, and some time")
+        raise UsageError(
+            f"--tap {text}: it must be longer than 0 and at most {LONGEST_TAP_S:.0f}s"
+        )
     return StartTap(0, stream, consumer, for_s)
 
 

@@ -196,7 +196,7 @@ def _kind_lines(kind: Kind) -> Iterator[str]:
     if kind.enter_s:
         limits.append(f"holds for {kind.enter_s:g} s")
     if kind.leave_s:
-        limits.append(f"is over once absent for {kind.leave_s:g} s")
+        limits.append(f"ends when absent for {kind.leave_s:g} s")
     if limits:
         yield f"{_INDENT}when: {'; '.join(limits)}"
     yield f"{_INDENT}check: {kind.check}"

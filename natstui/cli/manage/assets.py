@@ -133,8 +133,8 @@ def _of_files(asked: AssetFlags, base: Config) -> Config:
     """Return what the files say; raises UsageError where that makes another kind of consumer."""
     if asked.whole and "durable_name" in base and not asked.filed.get("durable_name"):
         raise UsageError(
-            f"{asked.whole} has no durable_name, which makes no durable consumer in the NATS CLI: "
-            "write one into it, or add it with --ephemeral"
+            f"{asked.whole} has no durable_name: the NATS CLI would make an ephemeral consumer of "
+            "it; add a durable_name to the file, or give --ephemeral"
         )
     return asked.filed
 

@@ -187,8 +187,8 @@ def with_texts(
 def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., Any]:
     """Give a command `--file`, `--config` as the NATS CLI has it, and `--dry-run`."""
     begin = "to begin with; - is stdin" if adding else "with what should change"
-    whole = "" if adding else " It is all of it: what it leaves out is as the server has it."
-    dry = "Print it; exit 1 unless it is so already."
+    whole = "" if adding else " It is complete: what it leaves out gets the server's default."
+    dry = "Print what would be sent; exit 1 if it differs from the server."
     dry = dry if adding else "Print the difference; exit 1 when there is one."
     options = [
         click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {begin}."),
@@ -203,7 +203,7 @@ def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., 
 
 
 _WHOLE = "A configuration in JSON, as in the NATS CLI; our own settings: --settings."
-_DEFAULTS = "What is not given is as the NATS CLI has it; nothing is asked in any case."
+_DEFAULTS = "Take the defaults of the NATS CLI; natstui never prompts for options."
 
 
 def read_config_file(kind: AssetKind, path: str) -> Config:

@@ -55,7 +55,7 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
         missing = {name for page in pages for name in page.get("missing") or ()}
         for name, reason in sorted(refused.items()):
             click.echo(
-                f"natstui: not run by its server: {clean_line(name)}: {clean_line(reason)}",
+                f"natstui: the server does not run {clean_line(name)}: {clean_line(reason)}",
                 err=True,
             )
         if missing - refused.keys():

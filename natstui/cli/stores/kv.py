@@ -67,7 +67,7 @@ def _value_options(command: Any) -> Any:
 @_value_options
 @click.option(
     "--if-revision", type=click.IntRange(min=0),
-    help="Only while this is its newest one; 0: while it has none.",
+    help="Write only if this is the newest revision; 0: if there is no value.",
 )  # fmt: skip
 @change_flags
 @connection_options

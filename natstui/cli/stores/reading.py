@@ -108,7 +108,7 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
 @in_bucket
 @key_name
 @click.option("--revision", type=click.IntRange(min=1), help="This one, and not the newest.")
-@click.option("--raw", "-r", is_flag=True, hidden=True, help="As it is; it always is.")
+@click.option("--raw", "-r", is_flag=True, hidden=True, help="Print the bytes alone: always so.")
 @json_flag
 @connection_options
 def get(

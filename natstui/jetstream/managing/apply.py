@@ -200,7 +200,7 @@ async def _configured(writer: Writer, change: Change, kind: AssetKind, name: str
     if change.action.startswith("delete"):
         return f"{name} is still there"
     same = not differences(kind, json.loads(change.body_json), current)
-    return f"{name} is as it was asked for" if same else f"{name} is not as it was asked for"
+    return f"{name} is as requested" if same else f"{name} is not as requested"
 
 
 async def _message(writer: Writer, change: Change) -> str:

@@ -159,7 +159,9 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     await _check(writer, kind, change.stream, wanted, current)
     found = differences(kind, current, wanted)
     if not found:
-        return ChangeResult(f"{kind} {name} is so already: nothing was written", current, current)
+        return ChangeResult(
+            f"{kind} {name} has this configuration already: nothing was changed", current, current
+        )
     check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
     verb, body = _asked(writer, kind, change, wanted, "update")
     asset = await with_counted_loss(writer, change, asset)

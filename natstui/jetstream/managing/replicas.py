@@ -65,7 +65,7 @@ def _behind(asset: Asset) -> list[str]:
 
 def _unsettled(asset: Asset | None) -> str:
     if asset is None:
-        return "nobody tells yet where it is now"
-    where = ", ".join(sorted(members_of(asset))) or "no server that tells its name"
+        return "no server has reported yet where its replicas are"
+    where = ", ".join(sorted(members_of(asset))) or "no server with a known name"
     late = ", ".join(_behind(asset))
     return f"it is on {where} so far" + (f", not whole on {late}" if late else "")

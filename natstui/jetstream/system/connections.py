@@ -32,8 +32,8 @@ _MOST_SUBSCRIPTIONS = 500
 """A client may have 100,000; nobody reads them all."""
 _DEFAULT_ACCOUNT = "$G"
 _NOT_TOLD = (
-    "servers do not tell the closed connections of the default account $G: an operator sees them "
-    "at the monitoring port (/connz?state=closed), and users of an account with a name may ask"
+    "servers do not report closed connections of the default account $G: an operator sees them "
+    "at the monitoring port (/connz?state=closed); users of a named account may read theirs"
 )
 
 

@@ -71,11 +71,12 @@ STREAM_KEYS = (
     ),
     MonitorKey(
         "subjects-warn", "Subjects, warning", "whole",
-        "A warning from so many subjects on; or at so few, if critical is not above it.",
+        "Warn at this many subjects or more; with a critical value below it, at this many or "
+        "fewer.",
     ),
     MonitorKey(
         "subjects-critical", "Subjects, critical", "whole",
-        "Critical from so many subjects on; or at so few, if the warning is not below it.",
+        "Critical at this many subjects or more; with a warning above it, at this many or fewer.",
     ),
 )  # fmt: skip
 

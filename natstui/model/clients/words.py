@@ -56,9 +56,11 @@ def idle_text(heard: TappedRequests) -> str:
 
 def delivered_text(heard: TappedRequests) -> str:
     """Return what the number of delivered messages is of clients that pull."""
-    counts = "delivered counts what the server sent them, that there is nothing too"
+    counts = "delivered counts all that the server sent them, 'no messages' replies too"
     if any(asker.delivered_msgs is None for asker in heard.askers):
-        return f"{counts}, and is not known of who is gone or takes a new inbox for each pull"
+        return (
+            f"{counts}; it is unknown for clients that are gone or use a new inbox for each pull"
+        )
     return counts
 
 

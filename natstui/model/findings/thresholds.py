@@ -63,7 +63,7 @@ NO_PULLS_AFTER_S = _threshold(
 )  # fmt: skip
 MOST_SAMPLES_SHARE = _threshold(
     0.5, "most samples", "share",
-    "a recorded stretch has the condition that more than this share of its samples have",
+    "a recorded period counts as paused, leaderless … if more than this share of its samples are",
 )  # fmt: skip
 
 RECENT_S = _threshold(
@@ -94,8 +94,8 @@ STALLED_S = _threshold(
 )  # fmt: skip
 FALLING_WINDOW_S = _threshold(
     15.0, "falling behind, window", "s",
-    "the lowest backlog of each third of so many seconds is held against the third before; a "
-    "third is at least as long as the client rests between two fetches",
+    "this time is cut into thirds whose lowest backlogs are compared; a third is never shorter "
+    "than the client's pause between two fetches",
 )  # fmt: skip
 FALLING_PER_S = _threshold(
     1.0, "falling behind, rate", "msgs/s", "a backlog that grows more slowly is not falling behind"
@@ -105,11 +105,11 @@ FALLING_MSGS = int(
 )
 FALLING_BEHIND_S = _threshold(
     10.0, "falling behind, time", "s",
-    "a backlog that is delivered in less time at the present pace is not falling behind",
+    "a backlog that the present pace clears within this time is not falling behind",
 )  # fmt: skip
 ACKS_FEWEST = int(
     _threshold(
-        10, "ack samples", "events", "fewer sampled acknowledgements in five minutes tell nothing"
+        10, "ack samples", "events", "with fewer sampled acks in five minutes nothing is concluded"
     )
 )
 ACKS_AGAIN_SHARE = _threshold(
@@ -156,8 +156,8 @@ TREND_LEAST_S = _threshold(
 )
 FULL_SOON_HELD_S = _threshold(
     60.0, "full soon, held", "s",
-    "a limit that is still far is told of when it was soon to be reached for this long, or for a "
-    "tenth of the time that is left",
+    "a distant limit is reported once it was forecast for this long, or for a tenth of the time "
+    "that is left",
 )  # fmt: skip
 FORECAST_LEAST_S = _threshold(
     60.0, "forecast, watched", "s",
@@ -230,7 +230,7 @@ STALE_S = _threshold(
 )
 
 NEW_CONSUMER_S = _threshold(
-    120.0, "new consumer", "s", "a consumer that is younger gets its time: nobody must have pulled"
+    120.0, "new consumer", "s", "a younger consumer is not reported for having no pulls"
 )
 UNKNOWN_PACE_S = _threshold(
     20.0, "unknown pace", "s",
@@ -243,7 +243,7 @@ PACE_TIMES = _threshold(
     3.0, "pace", "times", "clients may pause for so many times the longest pause that ended"
 )
 PACE_FORGET_SHARE = _threshold(
-    0.75, "pace, kept", "share", "of the longest pause stays when a shorter one ends"
+    0.75, "pace, kept", "share", "of the longest pause is kept each time a shorter one ends"
 )
 LOST_KEPT_S = _threshold(
     300.0, "lost", "s", "messages that were lost or purged are reported for so long"
@@ -255,7 +255,10 @@ STEADY_RUN_S = _threshold(
     60.0, "steady publisher", "s", "a publisher that published steadily for so long is expected"
 )
 STOPPED_LEAST_S = _threshold(
-    30.0, "publisher stopped", "s", "a steady publisher may pause for this long, and ten gaps"
+    30.0,
+    "publisher stopped",
+    "s",
+    "a steady publisher may be silent for this long and for ten of its gaps",
 )
 STOPPED_GAPS = _threshold(
     10.0, "publisher stopped, gaps", "times",
@@ -366,7 +369,8 @@ CLIENT_CLOSES = _threshold(
     15, "closes", "times", "connections of one name that are closed within a minute",
 )  # fmt: skip
 CLIENT_SUBSCRIPTIONS = _threshold(
-    5_000, "subscriptions", "times", "subscriptions of one connection that are no use any more",
+    5_000, "subscriptions", "times", "a connection with more subscriptions than this is "
+                                     "probably leaking them",
 )  # fmt: skip
 UNBALANCED_SHARE = _threshold(
     2.0, "unbalanced", "times", "of the even share: a server that leads so many leads too many",

@@ -107,8 +107,9 @@ def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
                 continue
             again = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
             raise ValueError(
-                f"--{flag} {text!r} is one value in the NATS CLI: give it again for more: {again}"
-                "; what has such a letter in it goes into --file FILE"
+                f"the NATS CLI takes --{flag} {text!r} as one value: for several, repeat the "
+                "option: "
+                f"{again}; a value with such a character in it goes into --file FILE"
             )
 
 

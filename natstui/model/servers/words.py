@@ -118,9 +118,10 @@ def removal_loss(meta: Meta, name: str) -> str:
     left = max(1, meta.size_count - 1)
     quorum = left // 2 + 1
     return (
-        f"its copies of streams and consumers are given up, and made anew on other servers where "
-        f"there are some; {cluster_text(meta)} has {counted(left, 'member')} then, of which "
-        f"{quorum} must be there; {name} may come back only with an empty store"
+        f"its replicas of streams and consumers are dropped, and made again on other servers if "
+        f"there are any; {cluster_text(meta)} then has {counted(left, 'member')} and needs "
+        f"{quorum} "
+        f"of them; {name} may come back only with an empty store"
     )
 
 

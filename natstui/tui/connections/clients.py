@@ -178,7 +178,7 @@ class ClientsScreen(TableScreen):
             return
         connection = rows.view.things[rows.order[at]].connection
         if connection is None:
-            self.notify("connections of other accounts are not told", timeout=3)
+            self.notify("connections of other accounts are not visible to this user", timeout=3)
         else:
             self.app.push_screen(ConnectionDetail(connection))
 

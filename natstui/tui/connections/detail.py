@@ -44,8 +44,8 @@ _PULLS = (
     "natstui consumer clients STREAM NAME --for 30s reads the pulls of a consumer"
 )
 _PUBLISHES = (
-    "servers count what it sent, not where to, and its pulls and acknowledgements too: "
-    "natstui stream publishers STREAM reads who publishes"
+    "servers count its messages, pulls and acks too, but not by subject: "
+    "natstui stream publishers STREAM shows who publishes"
 )
 
 

@@ -32,7 +32,7 @@ def silence_refusal(text: str) -> str:
     except ValueError as error:
         return f"The first word is no time ({error}): write it as {_EXAMPLE}"
     if not 0 < for_s <= _LONGEST_S:
-        return "It lasts for more than nothing and at most a year"
+        return "The time must be longer than 0 and at most a year"
     return "" if reason else f"A reason is missing: write it as {_EXAMPLE}"
 
 

@@ -149,7 +149,7 @@ class PullScreen(LiveScreen):
     ) -> AnswerMessage | None:
         """Return the command that answers the message, if there is one."""
         if self.pulled is None:
-            self._say("there is no message to answer: enter takes one", "warn")
+            self._say("no message was pulled yet: enter takes one", "warn")
             return None
         reply = self.pulled.reply
         return AnswerMessage(0, self.consumer, reply, how, delay_s, reason, self._confirmed)

@@ -95,7 +95,9 @@ def _accounts(seen: Servers) -> Section:
     )
     more = len(seen.accounts) - len(lines)
     lines += (line("", f"and {more} more", "dim"),) if more else ()
-    lines += (line("", ":account NAME shows its rows beside ours", "dim"),) if lines else ()
+    lines += (
+        (line("", ":account NAME shows its streams and consumers too", "dim"),) if lines else ()
+    )
     return Section("ACCOUNTS", lines)
 
 

@@ -41,7 +41,8 @@ BUCKET_FIELDS = (
           "So many values of each key; with 1 nothing overwritten can be put back."),
     Field("ttl", "TTL", "duration", "", "How long everything is kept, as 1d; empty is for ever."),
     Field("bytes", "Most bytes", "bytes", "", "Of all together, as 1GB; empty is no limit."),
-    Field("value_bytes", "Most of a value", "bytes", "", "Of one value, as 64KB; keys only."),
+    Field("value_bytes", "Most of a value", "bytes", "", "The largest one, as 64KB; only for "
+                                                         "key-value buckets."),
     Field("replicas", "Replicas", "count", "", "On so many servers, 1 to 5."),
     Field("compressed", "Compressed", "switch", "", "Whether the server compresses.",
           default=False),

@@ -154,7 +154,7 @@ class KeysScreen(TableScreen):
             left = counted(f"{known.count - len(known):,}", "key")
             parts.append(f"{left} more: f asks for fewer")
         elif len(known) > SHOWN_ROWS:
-            parts.append("values of those in view; by others than KEY: of those read")
+            parts.append("values are read for keys in view; sorting by them sorts those read")
         parts += ["paused (p)"] if self.paused else []
         problem = self._asking.problem or self._filling.problem
         return "  ·  ".join([problem, *parts] if problem else parts)

@@ -29,7 +29,7 @@ from natstui.tui.stores.editor import edit_in_terminal
 _decoder = decoder_of(KeysPage)
 
 _KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
-_FILE = Field("file", "From file", "text", "", "Its bytes are the value, if it is named.")
+_FILE = Field("file", "From file", "text", "", "If given, the bytes of this file are the value.")
 _NO_TEXT = ": its value is no text that can be edited here; give a file"
 
 

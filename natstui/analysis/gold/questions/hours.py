@@ -18,7 +18,8 @@ _LONGEST_US = 400 * 24 * HOUR_US
 
 HOUR = Table(
     "hour",
-    "The hours of each session, the worst first: lost, then stuck, then late, then in vain.",
+    "The hours of each session, the worst first: by messages lost, time stuck, time behind, "
+    "redeliveries.",
     columns(
         SESSION,
         ("hour_at_us", "bigint", "When the hour began"),
@@ -27,7 +28,11 @@ HOUR = Table(
         ("stuck_s", "double", "Time stuck, of all consumers together; paused ones do not count"),
         ("behind_s", "double", "Time behind in long stretches, of all consumers together"),
         ("repeated_msgs", "bigint", "Messages delivered again: at least"),
-        ("polls_count", "bigint", "Polls in it: a first and a last hour is seldom whole"),
+        (
+            "polls_count",
+            "bigint",
+            "Polls in it; the first and the last hour are usually incomplete",
+        ),
     ),
 )
 _KEYS = ["session", "hour_at_us"]

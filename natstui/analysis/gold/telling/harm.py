@@ -133,8 +133,9 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ("identity", "began anew"): _of("lost", streams.S_ROLLED_BACK),
     ("identity", "identity"): Advised(
         "lost", streams.S_GONE.code,
-        "Check who deletes it: what it had stored is gone with it. Keep the stream, and purge it "
-        "where only its messages shall go.",
+        "Check who deletes it: what it had stored is gone with it. If only its messages should "
+        "go, "
+        "purge the stream instead.",
     ),
     ("identity", "made again"): Advised(
         "wasteful", consumers.GONE.code,
@@ -161,7 +162,7 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ),
     ("comparison", "slower"): Advised(
         "late", "",
-        "Check what was changed between the two: the client, its configuration, the server.",
+        "Check what changed between the two sessions: the client, its configuration, the server.",
     ),
     ("comparison", "faster"): Advised("none", "", "Nothing is to be done."),
     ("availability", "leader_absent"): _of("stuck", streams.S_NO_LEADER),

@@ -63,7 +63,7 @@ async def given_up(
     possible = {seq for seq in found if _may_be_given_up(consumer, seq)}
     if len(possible) < len(found):
         left_out = counted(f"{len(found) - len(possible):,}", "sequence")
-        told.append(f"without {left_out} that {name} cannot have given up{_why_not(consumer)}")
+        told.append(f"without {left_out} that {name} cannot have dropped{_why_not(consumer)}")
         found = possible
     if _removes_acknowledged(info):
         some = await _left_behind(client, stream, consumer)

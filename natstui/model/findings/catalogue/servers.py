@@ -10,14 +10,15 @@ from natstui.model.findings.catalogue.kind import Kind
 V_DOWN = Kind(
     "NT-V01", "server", "critical", "server down", "it does not answer, and did before",
     "whether its process runs and its network is reachable; its log",
-    "start the server again; for good, `natstui servers` removes it from the meta group",
+    "start the server again; one that is gone for good: `natstui meta peer-remove`",
     "`nats server check meta`, audit META_001",
 )  # fmt: skip
 V_NO_META = Kind(
     "NT-V02", "server", "critical", "meta group without quorum",
     "the meta group has no leader: nothing can be created, listed or elected",
     "how many of its servers run: more than half must",
-    "start the servers that are away; of servers that are lost for good, see `meta rescue`",
+    "start the servers that are away; without most of them, see the server documentation on "
+    "disaster recovery",
     "Insights META_006, error 10008", 2.0, 0.0,
 )  # fmt: skip
 V_STORAGE_FULL = Kind(
@@ -107,26 +108,26 @@ V_BUSY = Kind(
     "NT-V30", "server", "warning", "server CPU busy",
     "it takes nearly all of its processor's cores",
     "which clients send most (`W`), and how many streams it leads",
-    "balance the leaders (`natstui servers balance`), or add servers",
+    "balance the leaders (`natstui balance`), or add servers",
     "audit SERVER_003", 10.0, 5.0, ("server cpu",),
 )  # fmt: skip
 V_LINK_LOST = Kind(
     "NT-V32", "server", "warning", "gateway or leafnode lost",
     "it has fewer connections to other clusters or leafnodes than before",
-    "whether the other side runs", "start the other side, or mend its address",
+    "whether the other side runs", "start the other side, or correct its address",
     "Insights CLUSTER_007", 5.0, 0.0,
 )  # fmt: skip
 V_FLAPPING = Kind(
     "NT-V33", "client", "warning", "reconnects again and again",
     "connections of this name are opened and closed many times a minute",
-    "the reason of the closed connections (`W`), and the client's log",
-    "let the client keep one connection; mend what makes it end",
+    "why its connections were closed (`6`, then `o`), and the client's log",
+    "let the client keep one connection; fix what ends it",
     "Insights CLUSTER_006", 0.0, 30.0, ("closes",),
 )  # fmt: skip
 V_SUBSCRIPTIONS = Kind(
     "NT-V34", "client", "warning", "very many subscriptions",
     "one connection has so many subscriptions that a leak is likely",
-    "whether the client unsubscribes", "mend the client: unsubscribe, or use a wildcard",
+    "whether the client unsubscribes", "fix the client: unsubscribe, or use a wildcard",
     "", 0.0, 30.0, ("subscriptions",),
 )  # fmt: skip
 V_CONNECTIONS = Kind(
@@ -139,14 +140,14 @@ V_MEMORY_OUTLIER = Kind(
     "NT-V52", "server", "info", "memory outlier",
     "it uses far more memory than the other servers of its cluster",
     "which streams it has in memory, and which clients are slow (`W`)",
-    "balance the leaders (`natstui servers balance`); look at its log",
+    "balance the leaders (`natstui balance`); look at its log",
     "Insights CLUSTER_001, audit CLUSTER_001", 30.0, 30.0,
     ("memory outlier", "memory outlier, least"),
 )  # fmt: skip
 V_UNBALANCED = Kind(
     "NT-V51", "account", "info", "leaders unbalanced",
     "one server leads many more streams than the others, and does most of the work",
-    "the leaders by server (`natstui servers`)", "`natstui servers balance` moves leaders",
+    "the leaders by server (`natstui servers`)", "`natstui balance` moves leaders",
     "", 30.0, 30.0, ("unbalanced",),
 )  # fmt: skip
 

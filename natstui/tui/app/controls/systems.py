@@ -169,7 +169,7 @@ class Systems(Part):
             return
         action: str | None = _GO
         if name in self._engines.systems and len(self._engines.systems) > 1:
-            remove = "end its engine; nothing is changed there"
+            remove = "stop watching it; nothing changes on its server"
             actions = ((_GO, "keys act on it"), (_REMOVE, remove))
             action = await self._app.push_screen_wait(Pick(name, actions))
         if action == _GO:

@@ -109,9 +109,7 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     """Spread messages over subjects; a stream that is made for them takes them all."""
     count = parse_count(value)
     if count < 2:
-        raise ValueError(
-            "give the number of subjects, 2 or more: a subject for each message is not supported"
-        )
+        raise ValueError("give 2 or more: a subject for each message is not supported")
     if any(map(_puts_or_gets, plan.roles)) and not any(map(_sends, plan.roles)):
         raise ValueError("what reads stored messages takes no subject")
     plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))

@@ -13,7 +13,7 @@ from natstui.config.settings import Settings
 from natstui.engine.live import watch_server
 from natstui.engine.process import started_of
 from natstui.engine.recording import EngineRecorder
-from natstui.errors import ConnectionFailed
+from natstui.errors import ConnectionFailed, SessionError
 from natstui.feed import Feed, Sink
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.live.snapshot import Snapshot
@@ -68,7 +68,8 @@ async def record_server(
 
     `beside` gets every record, too.
 
-    Raises SessionError when it cannot begin, ConnectionFailed when there never was a connection.
+    Raises SessionError when it cannot begin or its end could not be written, ConnectionFailed
+    when there never was a connection.
     """
     recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.change)
     feed = Feed([recorder, log, *beside])
@@ -82,6 +83,8 @@ async def record_server(
         await recorder.close()
     if not log.was_connected:
         raise ConnectionFailed(f"nothing was recorded: {log.reason}")
+    if log.problem is not None:
+        raise SessionError(f"not everything was recorded: {log.problem}")
 
 
 async def _watch(

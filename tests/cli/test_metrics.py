@@ -26,7 +26,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from natstui.clean import clean_line
 from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition, finding_lines
-from natstui.cli.metrics.serving import serving
+from natstui.cli.metrics.serving import metrics_at, serving
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.account import M_NO_LINK
 from natstui.model.findings.catalogue.streams import S_GONE
@@ -116,6 +116,20 @@ def scraped(url: str, until: Callable[[dict[str, Metric]], bool]) -> dict[str, M
             return found
         assert time.monotonic() < give_up_at, text
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("listen", "is_warned"),
+    [("127.0.0.1:0", False), ("localhost:0", False), (":0", False), ("0.0.0.0:0", True)],
+)
+def test_an_address_that_others_reach_is_warned_of(
+    listen: str, is_warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with metrics_at(listen, "--listen", State):
+        said = capsys.readouterr().err.splitlines()
+    warned = "natstui: everybody who reaches this address can read the names of streams"
+    assert said[0].startswith("metrics at http://")
+    assert [line.startswith(warned) for line in said[1:]] == [True] * is_warned
 
 
 def value(found: dict[str, Metric], name: str, **labels: str) -> float:

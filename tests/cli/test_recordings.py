@@ -20,6 +20,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
+from tests.analysis.limited import largest_file
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, run_here
 from tests.session.making import made, wait_until
@@ -311,6 +312,28 @@ def test_a_session_that_was_cut_off_is_exit_code_6_and_is_exported_and_packed_wh
     there = tmp_path / "there"
     unpacked = natstui("sessions", "unpack", str(file), "--json", sessions=there)
     assert json.loads(unpacked.stdout)["problem"] is None
+
+
+@pytest.mark.server
+def test_a_recording_that_its_disk_cut_is_no_success_and_says_all_that_is_missing(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    sessions = tmp_path / "sessions"
+    done = subprocess.run(
+        [sys.executable, "-m", "natstui", "record", "--duration", "4s", "--sessions",
+         str(sessions), "--server", nats_server.url],
+        preexec_fn=largest_file(6_000), capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.2"},
+    )  # fmt: skip
+    assert done.returncode == 6, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last == "natstui: not everything was recorded: not recording: File too large"
+    verdict = natstui("sessions", "verify", "last", sessions=sessions)
+    assert verdict.returncode == 6
+    assert "all that happened after that, up to 20" in verdict.stdout
+    assert "at most a second" not in verdict.stdout
+    assert "was cut off; everything that was written can be read" in verdict.stderr
+    assert "cut off" in natstui("sessions", "ls", sessions=sessions).stdout
 
 
 def test_the_format_is_printed() -> None:

@@ -60,7 +60,9 @@ def stored(name: str, nuid: str = "n1", **fields: Any) -> bytes:
     return json.dumps({key: value for key, value in info.items() if value is not None}).encode()
 
 
-@pytest.mark.parametrize("key", ["user@host", "a:b", "über", "~", "a+b"])
+@pytest.mark.parametrize(
+    "key", ["user@host", "a:b", "über", "~", "a+b", "a\xa0b", "a\x85b", "a\u2028b", "\u3000"]
+)
 def test_a_key_of_another_client_is_listed_read_and_deleted(
     shell: Shell, account: Account, key: str
 ) -> None:

@@ -68,6 +68,7 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
         assert running.returncode == 5 and f"{lost} answers" in running.stderr
         nobody = await run(url, tmp_path, "meta", "peer-remove", "nope")
         assert nobody.returncode == 5 and "its members are n1, n2, n3" in nobody.stderr
+        await _as_system_user(nats_cluster, tmp_path, monkeypatch, leader)
         nats_cluster.node(lost).kill()
         await _remove_on_the_screen(viewer, lost)
     journal = (await run(urls[0], tmp_path, "journal")).stdout
@@ -93,8 +94,9 @@ async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
     assert f"{before[0]} has no copy any more; it is whole on" in done.stdout
     after = await members(nc, "S")
     assert len(after) == 2 and before[0] not in after
-    asked = await run(url, folder, "stream", "scale", "S", "1")
-    assert asked.returncode == 5 and "1 of 2 copies is removed: what its only" in asked.stderr
+    for words in (("scale", "S", "1"), ("edit", "S", "--replicas", "1")):
+        asked = await run(url, folder, "stream", *words)
+        assert asked.returncode == 5 and "1 of 2 copies is removed: what its only" in asked.stderr
     assert await members(nc, "S") == after
     done = await run(url, folder, "stream", "scale", "S", "1", "--yes")
     assert done.returncode == 0, done.stderr
@@ -167,6 +169,20 @@ async def _kick_on_the_screen(viewer: Viewer, home: str) -> None:
     await viewer.press("backspace", "backspace", *"ey", "enter")
     await viewer.until(lambda: victim.is_closed, "kicked")
     await viewer.until(lambda: "prey is not connected to" in viewer.words, "it is said")
+
+
+async def _as_system_user(
+    cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch, leader: str
+) -> None:
+    """Ask and step down as a user of the system account, where nothing names that account."""
+    with monkeypatch.context() as without:
+        for name in SYSTEM:
+            without.delenv(name)
+        home = as_user(cluster.urls[0], "sys")
+        nobody = await run(home, folder, "meta", "peer-remove", "nope")
+        assert nobody.returncode == 5 and "its members are n1, n2, n3" in nobody.stderr
+        same = await run(home, folder, "meta", "step-down", "--preferred", leader)
+        assert same.stdout == f"LAB is led by {leader} already: nothing was done\n", same.stderr
 
 
 async def _meta_leader(url: str, folder: Path) -> str:

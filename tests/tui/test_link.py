@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from natstui.errors import NatstuiError
 from natstui.model.records.record import Noted, Record
+from natstui.tui.app.engine_process import EngineFailed
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
 from tests.session.making import made
@@ -74,6 +76,49 @@ async def test_lines_that_cannot_be_read_are_counted_and_left_out() -> None:
     finally:
         link.close()
     assert counts == [1, 2, 3, 4, 5]
+
+
+ENDLESS = """
+import os, sys
+from natstui.lines import encode_record
+from natstui.model.records.record import Noted
+os.write(1, encode_record(Noted(1, "good")) if sys.argv[1:] else b"x")
+while True:
+    os.write(1, b"x" * 1_000_000)
+"""
+
+
+async def test_output_that_never_ends_a_line_is_no_engine() -> None:
+    link = Link((sys.executable, "-c", ENDLESS))
+    try:
+        with pytest.raises(EngineFailed, match=r"more than 1\.00 MiB without a line end"):
+            link.wait_started()
+    finally:
+        link.close()
+    link = Link((sys.executable, "-c", ENDLESS, "later"))
+    records = link.records()
+    try:
+        assert await anext(records) == Noted(1, "good")
+        with pytest.raises(EngineFailed, match="more than 128 MiB without a line end"):
+            await anext(records)
+    finally:
+        await records.aclose()  # type: ignore[attr-defined]
+        link.close()
+
+
+def test_a_program_that_says_something_else_and_goes_on_is_no_engine() -> None:
+    link = Link((sys.executable, "-c", "import sys; print('{}', flush=True); sys.stdin.read()"))
+    try:
+        with pytest.raises(NatstuiError):
+            link.wait_started()
+    finally:
+        link.close()
+    link = Link((sys.executable, "-c", SAYS + "import sys; sys.stdin.read()"))
+    try:
+        with pytest.raises(EngineFailed, match="does not begin as one of natstui does"):
+            link.wait_started()
+    finally:
+        link.close()
 
 
 async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:

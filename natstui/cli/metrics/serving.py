@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import sys
 import threading
@@ -120,4 +121,17 @@ def metrics_at(
             print_json({"url": url})
         else:
             click.echo(f"metrics at {url}", err=True)
+        if not _is_loopback(host):
+            click.echo(
+                "natstui: everybody who reaches this address can read the names of streams, "
+                "consumers and servers: it has neither password nor TLS",
+                err=True,
+            )
         yield
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from natstui.model.assets.fields import Config
-from natstui.model.assets.subjects import is_literal, is_subject
+from natstui.model.assets.subjects import is_literal, is_stored_subject
 
 KV, OBJECTS = "KV_", "OBJ_"
 """How the names of their streams begin."""
@@ -41,7 +41,7 @@ def is_key_filter(text: str) -> bool:
     """Return whether it is a key, or one with `*` and `>` as tokens."""
     tokens = [token for token in text.split(".") if token not in ("*", ">")]
     wild = all("*" not in token and ">" not in token for token in tokens)
-    return is_subject(text) and wild
+    return is_stored_subject(text) and wild
 
 
 def key_subject(bucket: str, key: str) -> str:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+_SPACE = re.compile(r"\s", re.ASCII)
+
 
 def is_subject(text: str) -> bool:
     """Return whether `text` is a subject or a filter: tokens, `*` alone in one, `>` only last."""
-    if not text or any(letter.isspace() for letter in text):
-        return False
+    return is_stored_subject(text) and not any(letter.isspace() for letter in text)
+
+
+def is_stored_subject(text: str) -> bool:
+    """Return whether servers read `text` as a subject or filter: only ASCII white space ends one.
+
+    Nobody types a no-break space on purpose, but other clients have stored them.
+    """
     tokens = text.split(".")
-    return all(tokens) and ">" not in tokens[:-1]
+    return _SPACE.search(text) is None and all(tokens) and ">" not in tokens[:-1]
 
 
 _INTERNAL = (
@@ -31,8 +39,8 @@ def has_wildcard(subject: str) -> bool:
 
 
 def is_literal(subject: str) -> bool:
-    """Return whether `subject` names one subject: a valid one without wildcards."""
-    return is_subject(subject) and not has_wildcard(subject)
+    """Return whether `subject` names one subject, as servers read it: without wildcards."""
+    return is_stored_subject(subject) and not has_wildcard(subject)
 
 
 def is_token(text: str) -> bool:

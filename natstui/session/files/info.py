@@ -44,7 +44,7 @@ class SessionInfo:
     ended_at_us: int | None = None
     """None while it is recorded, and when the recorder was killed before the next start."""
     cut_off: bool = False
-    """The recorder was killed; the last second may be missing."""
+    """What happened last is missing: the recorder was killed, or its disk was full."""
     target: str = ""
     """What it was connected to, for people, without secrets."""
     server_name: str | None = None

@@ -18,6 +18,7 @@ from natstui.session.files.info import SessionInfo, read_info
 from natstui.session.files.segment import Content, read_content, readable
 from natstui.units import bytes_text, counted, duration_text
 
+_KILLED_LOSES_US = 1_000_000
 _MISSED_POLLS = 3
 """This many intervals without a poll are a gap."""
 
@@ -227,11 +228,20 @@ def _verify_end(folder: Path, info: SessionInfo, files: list[SegmentFile], check
     if is_recording(folder):
         check.note(f"it is being recorded; the last record is of {last_text}", damage=False)
     elif info.cut_off or info.ended_at_us is None or any(not file.sealed for file in files):
-        check.note(
-            f"the recorder was cut off: the last record is of {last_text}; what happened"
-            " after that is missing: at most a second if the process was killed, all up to its end"
-            " if its disk was full",
-            damage=False,
-        )
+        check.note(_cut_text(info, check.last_at_us, last_text), damage=False)
         return True
     return False
+
+
+def _cut_text(info: SessionInfo, last_at_us: int | None, last_text: str) -> str:
+    """Return what is missing at the end of a recording."""
+    if info.ended_at_us is not None and info.ended_at_us - (last_at_us or 0) > _KILLED_LOSES_US:
+        return (
+            f"the recorder could not write any more: the last record is of {last_text}; all that "
+            f"happened after that, up to {moment_text(info.ended_at_us)}, is missing"
+        )
+    return (
+        f"the recorder was cut off: the last record is of {last_text}; what happened"
+        " after that is missing: at most a second if the process was killed, all up to its end"
+        " if its disk was full"
+    )

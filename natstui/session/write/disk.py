@@ -236,8 +236,11 @@ class Disk:
             write_info(self.folder, info)
             self.info = info
 
-    def finish(self, ended_at_us: int) -> None:
-        """Seal everything and write the end into session.json."""
+    def finish(self, ended_at_us: int, *, cut_off: bool = False) -> None:
+        """Seal everything and write the end into session.json.
+
+        `cut_off`: what happened last could not be written.
+        """
         try:
             last = self._open_segment()
             self._to_seal[self._number] = last.size_bytes
@@ -245,8 +248,11 @@ class Disk:
             last.close()
             self.seal()
             self.update_info(
-                replace(self.info, ended_at_us=ended_at_us, records_count=self._records_count)
-            )
+                replace(
+                    self.info, ended_at_us=ended_at_us, cut_off=cut_off,
+                    records_count=self._records_count,
+                )
+            )  # fmt: skip
             (self.folder / LOCK).unlink(missing_ok=True)
         finally:
             self.abandon()

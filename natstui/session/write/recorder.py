@@ -402,7 +402,9 @@ class Recorder:
         self._write()
         trouble = None
         try:
-            self._disk.finish(self._clock.wall_us())
+            # What could not be written is missing at its end: no gap tells of it.
+            cut_off = self._reporter.trouble is not None
+            self._disk.finish(self._clock.wall_us(), cut_off=cut_off)
         except (OSError, SessionError) as error:
             trouble = error
         self._reporter.report_end(self._disk.size_bytes, trouble)

@@ -14,13 +14,24 @@ from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
 from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
 from natstui.tui.frame.requests import PendingRequest, ReplyRecord
+from natstui.units import bytes_text
 
 _READ_BYTES = 1 << 20
 _KEPT_BYTES = 1 << 20
 """Commands for an engine that takes none now: thousands of keys."""
+_FIRST_LINE_BYTES = 1 << 20
+MOST_LINE_BYTES = 128 << 20
+"""Of a line of the engine: the largest message has 64 MiB, and a third more as text."""
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
 _ENDED = "the engine ended before it replied"
+
+
+def _endless(most_bytes: int) -> str:
+    return (
+        f"the engine writes more than {bytes_text(most_bytes)} without a line end: it is no "
+        "engine of natstui"
+    )
 
 
 class Link:
@@ -56,17 +67,25 @@ class Link:
     def wait_started(self) -> EngineStarted:
         """Block until the first record; raise EngineFailed with the engine's own sentence."""
         first = self._first_line()
+        if len(first) > _FIRST_LINE_BYTES:
+            raise EngineFailed(_endless(_FIRST_LINE_BYTES), 1)
         record = decode_record(first) if first.endswith(b"\n") else None
         if isinstance(record, EngineStarted):
             return record
-        code = self._process.wait(STOP_TIMEOUT_S)
+        try:
+            code = self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise EngineFailed("the engine does not begin as one of natstui does", 1) from None
         raise EngineFailed(self.last_stderr_line() or "the engine ended without a word", code or 1)
 
     def _first_line(self) -> bytes:
         """Read one line byte by byte: a buffer would also take what comes right after it."""
         assert self._process.stdout is not None
         line = bytearray()
-        while not line.endswith(b"\n") and (byte := os.read(self._process.stdout.fileno(), 1)):
+        while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
+            byte = os.read(self._process.stdout.fileno(), 1)
+            if not byte:
+                break
             line += byte
         return bytes(line)
 
@@ -82,6 +101,7 @@ class Link:
         """Yield every record that no request waits for; end when the engine ends.
 
         A line that cannot be read is left out: `left_out` gets the reason and their number.
+        Raises EngineFailed for one that is longer than any.
         """
         bad_lines_count = 0
         loop = asyncio.get_running_loop()
@@ -92,13 +112,18 @@ class Link:
         )
         try:
             parts: list[bytes] = []
+            unended_bytes = 0
             yielded_s = perf_counter()
             # Not readline(): it searches a large line again from its start with every chunk.
             while chunk := await reader.read(_READ_BYTES):
                 head, newline, rest = chunk.rpartition(b"\n")
                 if not newline:
                     parts.append(chunk)
+                    unended_bytes += len(chunk)
+                    if unended_bytes > MOST_LINE_BYTES:
+                        raise EngineFailed(_endless(MOST_LINE_BYTES), 1)
                     continue
+                unended_bytes = len(rest)
                 lines = b"".join((*parts, head)).split(b"\n")
                 parts = [rest] if rest else []
                 for line in lines:

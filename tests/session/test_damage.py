@@ -242,8 +242,18 @@ def start(tmp_path: Path) -> bytes:
     return (tmp_path / "a.natstui").read_bytes()[: 512 + size + -size % 512]
 
 
-BOMB = gzip.compress(b"\n" * (segment.MOST_BYTES + 1), 9)
 GOOD = "records-000001.jsonl.gz"
+
+
+def bomb() -> bytes:
+    """Return what becomes a little more than a segment may be; it takes a second to make."""
+    return gzip.compress(b"\n" * (segment.MOST_BYTES + 1), 9)
+
+
+def with_header(content: bytes) -> bytes:
+    return ustar.header(GOOD, len(content)) + content + ustar.padding(len(content))
+
+
 HOSTILE: dict[str, Callable[[], bytes]] = {
     "a path upwards": lambda: member("../../evil", b"x"),
     "an absolute path": lambda: member("/tmp/evil", b"x"),
@@ -255,7 +265,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "another file": lambda: member("index.jsonl", b"x"),
     "the same name twice": lambda: ustar.header(GOOD, 0) * 2,
     "a huge size": lambda: ustar.header(GOOD, 8**11 - 1) + b"x",
-    "a bomb": lambda: ustar.header(GOOD, len(BOMB)) + BOMB + ustar.padding(len(BOMB)),
+    "a bomb": lambda: with_header(bomb()),
     "many bombs": lambda: member(GOOD, gzip.compress(b"", 9) * 5000),
     "a long name": lambda: member("x" * 99, b"x"),
     "nothing at all": lambda: b"",
@@ -336,7 +346,7 @@ def test_the_library_lists_damaged_sessions_too(tmp_path: Path) -> None:
 def test_reading_needs_no_room_for_a_bomb(tmp_path: Path) -> None:
     folder = made(tmp_path, [Noted(START_US, "x")])
     path = segments(folder)[0].path
-    path.write_bytes(BOMB)
+    path.write_bytes(bomb())
     with pytest.raises(SessionError, match="inflates to more than any segment holds"):
         Recording(folder)
 

@@ -6,6 +6,7 @@ prints a line of JSON for each case with what went wrong.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import shutil
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
 from natstui.cli.root import root
@@ -31,6 +34,7 @@ from natstui.errors import NatstuiError
 from natstui.session.share.pack import pack
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.viewer import fed
 
 LIMIT_BYTES = 100
 """How large a file may become on the full disk."""
@@ -49,6 +53,8 @@ class Writing:
     """Whether it adds lines to `{target}`, which may have others in it."""
     replaces: bool = False
     """Whether a plain file in the way is replaced."""
+    has_target: bool = False
+    """Whether `{target}` is a folder that must be there before."""
     goes_on: bool = False
     """Whether a killed one leaves a private folder to continue from."""
     suffix: str = ""
@@ -82,7 +88,58 @@ WRITINGS = {
     "analyze --html": Writing("analyze {recording} --out {tables} --html {target}", replaces=True),
     "analyze --notebook": Writing("analyze {recording} --out {tables} --notebook {target}"),
     "analyze --log": Writing("analyze {recording} --out {tables} --log {target}", appends=True),
+    "analyze --scratch": Writing(
+        "analyze {recording} --out {tables} --scratch {target}", is_library=True, has_target=True
+    ),
+    "analyze --out": Writing(
+        "analyze {recording} --out {target}", is_library=True, kill_within_s=30.0
+    ),
+    "demo --store": Writing(
+        "demo --headless --store {target}", is_library=True, kill_within_s=3.0
+    ),
+    "screenshot": Writing("screenshot {target}", kill_within_s=2.0),
 }
+LONG = ("analyze --out", "demo --store")
+"""What takes seconds in each case: make faults tries it."""
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path))
+def screenshot(target: Path) -> None:
+    """Save a picture of the screen, as the palette does."""
+    sentence = asyncio.run(_save_picture(target))
+    click.echo(sentence, err=True)
+    sys.exit(0 if sentence.startswith("saved as") else 6)
+
+
+async def _save_picture(target: Path) -> str:
+    async with fed(*Scenario(streams=1, consumers=1).beginning()) as viewer:
+        viewer.app.deliver_screenshot(target.name, str(target.parent))
+        told = viewer.app._notifications
+        await viewer.until(lambda: any(str(target) in one.message for one in told), "it is said")
+        (sentence,) = (one.message for one in told if str(target) in one.message)
+        return sentence
+
+
+@click.command()
+@click.option("--store", required=True)
+@click.option("--headless", is_flag=True)
+def demo(store: str, headless: bool) -> None:
+    """Run a demo until it says where it is."""
+    words = [sys.executable, "-m", "natstui", "demo", "--store", store, *["--headless"] * headless]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        is_open = process.stdout.readline().startswith("nats://")
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    click.echo(said, err=True)
+    sys.exit(0 if is_open else process.returncode)
+
+
+OTHERS = {"screenshot": screenshot, "demo": demo}
+"""What is no command that ends by itself."""
 
 
 @dataclass
@@ -194,6 +251,7 @@ IN_THE_WAY: dict[str, Callable[[Site], None]] = {
 COMPLETE = {
     "analyze --html": b"</html>", "analyze --notebook": b"nbformat", "analyze --log": b"",
     "bench --csv": b"publish", "context select": b"other", "record --log-file": b"\n",
+    "screenshot": b"</svg>",
 }  # fmt: skip
 """What a complete file holds."""
 FOREIGN = "a file of another owner"
@@ -272,6 +330,8 @@ class Cases:
         IN_THE_WAY.get(way, nothing)(site)
         if name == "context edit" and way in ("nothing", *EVENTS):
             plain_file(site)
+        if WRITINGS[name].has_target and way in ("nothing", *EVENTS):
+            empty_folder(site)
         before = tree(site.folder)
         if way == "kill -9":
             return self._killed(name, site, before)
@@ -285,6 +345,7 @@ class Cases:
             _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         problems = self._told(code, said)
+        problems += [f"failed: {said}"] if code and way == "nothing" else []
         problems += self._changed(name, site, before, code)
         if way == "a read-only folder":
             site.target.parent.chmod(0o755)
@@ -302,7 +363,11 @@ class Cases:
         """Run a command; return its exit code and what it said of a failure."""
         words = WRITINGS[name].words.format(target=site.target, **self._places)
         environment = self._environment | {"XDG_CONFIG_HOME": str(site.folder / "parent")}
-        done = CliRunner().invoke(root, words.split(), env=environment)
+        first, *rest = words.split()
+        other = OTHERS.get(first)
+        done = CliRunner().invoke(
+            other or root, rest if other else [first, *rest], env=environment
+        )
         error = done.exception
         if isinstance(error, NatstuiError):
             return error.exit_code, str(error)
@@ -348,6 +413,13 @@ class Cases:
     def _incomplete(self, name: str, site: Site) -> list[str]:
         """Return what is missing of a target that is said to be written."""
         target = site.target
+        if name == "analyze --scratch":
+            return ["it left something"] if any(target.glob("natstui-*")) else []
+        if name == "analyze --out":
+            is_there = (target / "gold" / "DICTIONARY.md").is_file()
+            return [] if is_there else ["success without tables"]
+        if name == "demo --store":
+            return [] if any(target.rglob("*.blk")) else ["success without messages"]
         if WRITINGS[name].is_library:
             is_there = any(target.glob("*/session.json"))
             return [] if is_there else ["success without a session"]

@@ -66,7 +66,7 @@ def known_result(out: str, state: str) -> dict[str, Any] | None:
             return None
         there = all(map(_is_written, (Path(out, "gold", name) for name in result["tables"])))
         return {**result, "read_sessions_count": 0} if there else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         # Of no use, whatever the reason: the tables are made again.
         return None
 

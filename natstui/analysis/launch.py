@@ -106,7 +106,7 @@ def read_line(line: bytes) -> dict[str, Any]:
         if value["kind"] in ("progress", "result", "failed"):
             line_read: dict[str, Any] = value
             return line_read
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}") from error
     raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}")
 

@@ -15,14 +15,15 @@ from tests.write_cases import WRITINGS
 ROOT = Path(__file__).parents[2]
 
 WRITERS: dict[str, tuple[str, ...] | str] = {
-    "analysis/folders.py": "the lock of a folder of tables",
-    "analysis/known.py": ("analyze --html",),
+    "analysis/folders.py": ("analyze --out",),
+    "analysis/job.py": ("analyze --scratch",),
+    "analysis/known.py": ("analyze --html", "analyze --out"),
     "analysis/progress.py": ("analyze --log",),
-    "analysis/spark/store.py": "through the file system of Spark",
+    "analysis/spark/store.py": ("analyze --out",),
     "bench/result/library.py": "the library of runs; complete, by files.py",
     "cli/bench/run.py": ("bench --csv",),
     "cli/core/sub.py": "/dev/null",
-    "cli/demo.py": "a temporary folder of its own",
+    "cli/demo.py": ("demo --store",),
     "cli/manage/receiving.py": "/dev/null",
     "cli/manage/viewing.py": "/dev/null",
     "cli/root.py": "/dev/null",
@@ -52,6 +53,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "session/write/seal.py": ("record",),
     "tui/frame/remembered.py": "what a screen remembers, in the state folder",
     "tui/kit/terminal_driver.py": "/dev/null",
+    "tui/app/app.py": ("screenshot",),
     "tui/messages/message.py": "a payload saved on the screen; complete, by files.py",
     "tui/stores/editor.py": "a temporary folder of its own",
 }
@@ -67,9 +69,9 @@ ONLY_READ = frozenset((
 """Files and folders that commands read, of every command or of one."""
 CHANGED_INSIDE = frozenset((
     "sessions note --sessions", "sessions rename --sessions", "sessions rm --sessions",
-    "object link [STORE/]FILE", "demo --store",
+    "object link [STORE/]FILE",
 ))  # fmt: skip
-"""A session or a store of the demo is changed in its own folder; a link is made on the server."""
+"""A session is changed in its own folder; a link is made on the server."""
 REFUSED = frozenset(
     f"{kind} {verb} --output" for kind in ("stream", "consumer") for verb in ("add", "copy")
 )
@@ -77,7 +79,8 @@ REFUSED = frozenset(
 
 _CALLS = frozenset((
     "complete_file", "write_complete", "complete_folder", "unfinished", "publish_file", "open_log",
-    "open_lock", "write_text", "write_bytes", "mkdir", "mkdtemp", "touch", "symlink_to",
+    "open_lock", "write_text", "write_bytes", "mkdir", "mkdtemp", "TemporaryDirectory",
+    "touch", "symlink_to",
 ))  # fmt: skip
 
 

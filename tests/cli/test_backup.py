@@ -444,3 +444,53 @@ def test_a_backup_that_names_what_no_stream_is_called_is_damaged(
     about.write_text(json.dumps({**sums, "files": files}))
     refused = shell.run("backup", "verify", str(folder))
     assert refused.returncode == 6 and "../../etc/passwd" in refused.stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_hostile_backup_folder_is_refused_with_a_sentence_in_bounded_time(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    about = json.loads((folder / "natstui.json").read_text())
+    good = {path: path.read_bytes() for path in folder.iterdir()}
+    contents: list[bytes | str] = [
+        "a FIFO", "a link to /dev/zero", "a folder", b"", b"\xff", b'"abc"', b"[]", b"7", b"null",
+        b"[" * 100_000, b'{"config": "abc"}', json.dumps({**about, "files": [1]}).encode(),
+        json.dumps({**about, "files": {"stream.tar.s2": 1}}).encode(),
+        json.dumps({**about, "consumers": "abc"}).encode(),
+    ]  # fmt: skip
+    for path, before in good.items():
+        for content in contents:
+            path.unlink()
+            if content == "a FIFO":
+                os.mkfifo(path)
+            elif content == "a link to /dev/zero":
+                path.symlink_to("/dev/zero")
+            elif content == "a folder":
+                path.mkdir()
+            elif isinstance(content, bytes):
+                path.write_bytes(content)
+            for words in (("backup", "verify"), ("stream", "restore", "--as", "NEW")):
+                done = shell.run(*words[:2], str(folder), *words[2:])
+                case = path.name, content[:40], words, done
+                assert done.returncode in (4, 6) and done.stderr.startswith("natstui: "), case
+                assert len(done.stderr.splitlines()) == 1, case
+            path.rmdir() if content == "a folder" else path.unlink()
+            path.write_bytes(before)
+    names = [row["config"]["name"] for row in json.loads(shell.ok("stream", "ls", "-j"))]
+    assert "NEW" not in names
+    shell.ok("stream", "restore", str(folder), "--as", "NEW", "--subjects", "elsewhere.>")
+
+
+def test_a_backup_of_another_tool_lists_no_consumers_to_compare_with(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    shell.ok("stream", "rm", "S", "--yes")
+    (folder / "natstui.json").unlink()
+    said = shell.ok("stream", "restore", str(folder))
+    assert "the backup does not list its consumers: nothing to compare them with" in said

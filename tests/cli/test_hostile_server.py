@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -119,6 +120,29 @@ def test_a_message_does_not_choose_what_is_sent_to_the_server(
     purge = Lie("", lambda body: body, reply=b"$JS.API.STREAM.PURGE.S")
     own = r"\$JS\.API\.CONSUMER\.MSG\.NEXT\.S\.C"
     assert told(Use(words, own), purge, wires)[1] == []
+
+
+def test_the_subject_of_a_reply_is_not_published_to_and_depth_is_no_traceback(
+    wires: tuple[Wire, Wire, Path],
+) -> None:
+    for command in ("object rm", "object link"):
+        for use in USES[command]:
+            assert told(use, whole_lies("publish")["a deep object"], wires)[1] == []
+            for name in ("*", ">", "$O.F.M.*", "other"):
+                lie = Lie("STREAM.MSG.GET", lambda body, name=name: with_subject(body, name))
+                assert told(use, lie, wires)[1] == [], (use, name)
+
+
+def with_subject(body: bytes, subject: str) -> bytes:
+    """Return the reply with a message of another subject."""
+    reply = json.loads(body)
+    reply["message"]["subject"] = subject
+    return json.dumps(reply).encode()
+
+
+def test_a_list_without_an_end_does_not_keep_a_benchmark(wires: tuple[Wire, Wire, Path]) -> None:
+    (use,) = BENCHMARKS["bench js pub sync"]
+    assert told(use, whole_lies("CONSUMER.LIST")["no end"], wires)[1] == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from tests.accounts import Account
 from tests.hostile_commands import filled
-from tests.write_cases import EVENTS, IN_THE_WAY, WRITINGS, make_foreign
+from tests.write_cases import EVENTS, IN_THE_WAY, LONG, WRITINGS, make_foreign
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -30,15 +30,22 @@ def without_rights() -> list[str]:
 GROUPS = {
     "bench": ("bench --csv",),
     "record": ("record", "record --log-file"),
-    "analyze": ("analyze --html", "analyze --notebook", "analyze --log"),
+    "analyze": ("analyze --html", "analyze --notebook", "analyze --log", "analyze --scratch"),
+    "screenshot": ("screenshot",),
+    **{name: (name,) for name in LONG},
 }
 """Commands that start processes; all others are in a group without a name."""
+FAULTS = (pytest.mark.faults, pytest.mark.spark, pytest.mark.timeout(600))
 REST = tuple(set(WRITINGS) - {name for names in GROUPS.values() for name in names})
 
 
 @pytest.mark.parametrize(
-    "group", ["", "bench", "record", pytest.param("analyze", marks=pytest.mark.spark)]
-)
+    "group",
+    [
+        "", "bench", "record", "screenshot", pytest.param("analyze", marks=pytest.mark.spark),
+        *(pytest.param(name, marks=FAULTS) for name in LONG),
+    ],
+)  # fmt: skip
 def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, group: str) -> None:
     names = GROUPS.get(group, REST)
     filled(account.url)
@@ -52,7 +59,7 @@ def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, g
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=580 if names[0] in LONG else 280,
         check=False,
     )  # fmt: skip
     cases = [json.loads(line) for line in done.stdout.splitlines()]

@@ -101,7 +101,7 @@ def _source(folder: str, header_text: str) -> Source:
     try:
         header = json.loads(header_text)
         version = header["schema_version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AnalysisError(f"{folder}/session.json is not the header of a session") from error
     if version not in SCHEMA_VERSIONS:
         known = ", ".join(map(str, SCHEMA_VERSIONS))

@@ -108,16 +108,12 @@ class RunAssets:
         if self.stream is None or (self.made_stream and not (self.plan.stream or _KEPT).keep):
             return ()
         names: list[str] = []
-        offset, total = 0, 1
-        while offset < total:
-            verb, body = f"CONSUMER.LIST.{self.stream}", {"offset": offset}
-            page = json.loads(await self.client.request(verb, body))
+        async for data in self.client.pages(f"CONSUMER.LIST.{self.stream}"):
             names += [
                 one["name"] or one["config"]["name"]
-                for one in page.get("consumers") or []
+                for one in json.loads(data).get("consumers") or []
                 if one["config"].get("description") == made_for(self.run_id)
             ]
-            offset, total = offset + page["limit"], page["total"]
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
 
     async def stored_msgs(self) -> int | None:

@@ -170,7 +170,7 @@ class WorkerPool:
         while line := await process.stdout.readline():
             try:
                 said = protocol.decode_up(line)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 # Half a line: it was killed while it wrote.
                 break
             _remember(member, said)

@@ -209,7 +209,7 @@ async def _pass_on(text: str, viewer: AppService, websocket: web.WebSocketRespon
     """Do what the script of the page asks for; anything else is left out."""
     try:
         message = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     match message:
         case ["stdin", str(keys)]:

@@ -142,7 +142,7 @@ async def _last_of(reader: asyncio.StreamReader) -> str | None:
     try:
         # Where JSON was asked for, a command says it so.
         said = decoder_of(_Failure).decode(last[0]).error
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         said = last[0].decode(errors="replace").removeprefix("natstui: ")
     return clean_line(said) or None
 

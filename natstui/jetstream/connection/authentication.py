@@ -61,7 +61,7 @@ def _claims(jwt: str) -> dict[str, Any]:
     body = jwt.strip().split(".")[1:2]
     try:
         claims = json.loads(base64.urlsafe_b64decode(body[0] + "==")) if body else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}
 

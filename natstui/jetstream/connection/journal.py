@@ -109,7 +109,7 @@ class Journal:
                 continue
             try:
                 entries.append(_decoder.decode(line))
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 if number < len(lines) and "truncated" not in str(error):
                     raise SessionError(f"{self.file}:{number} is damaged: {error}") from error
         return entries

@@ -16,6 +16,7 @@ from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, info_subject
+from natstui.model.assets.subjects import is_literal
 
 _NO_MESSAGE = 10037
 
@@ -51,13 +52,14 @@ async def read_object_info(client: Client, bucket: str, name: str) -> ObjectInfo
 async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
     verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
     message = json.loads(await client.request(verb, {"last_by_subj": subject}))["message"]
+    if message["subject"] != subject:
+        # Changes are published to it.
+        raise RequestFailed(f"{verb}: the server answers with a message of another subject")
     try:
         content = base64.b64decode(message.get("data") or "")
     except binascii.Error as error:
         raise RequestFailed(f"what {bucket} knows of an object cannot be read: {error}") from error
-    return ObjectInfo(
-        str(message["subject"]), int(message["seq"]), time_us(message["time"]), content
-    )
+    return ObjectInfo(subject, int(message["seq"]), time_us(message["time"]), content)
 
 
 async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
@@ -70,6 +72,8 @@ async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
         subjects = list(page["state"].get("subjects") or {})
         for subject in subjects:
             token = subject.removeprefix(prefix)
+            if not is_literal(subject) or subject == token:
+                continue
             try:
                 name = base64.urlsafe_b64decode(token).decode()
             except ValueError:
@@ -91,5 +95,5 @@ class _Named(msgspec.Struct):
 def _name_of(content: bytes) -> str | None:
     try:
         return decoder_of(_Named).decode(content).name
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None

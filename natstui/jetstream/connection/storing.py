@@ -31,7 +31,7 @@ async def store(
     check_reply("publish", reply.data)
     try:
         ack = decoder_of(_PubAck).decode(reply.data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(f'what answers on "{subject}" is not a stream') from error
     return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
 

@@ -162,7 +162,7 @@ class WireParser(Parser):  # type: ignore[misc]
         elif verb == b"INFO":
             try:
                 info = json.loads(rest)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ProtocolError("nats: an INFO that is no JSON") from error
             await self.nc._process_info(info)
         elif verb in _ANSWERS:

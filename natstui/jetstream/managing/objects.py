@@ -244,7 +244,7 @@ async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
         return found, _Present(subject=info_subject(asked.bucket, asked.name))
     try:
         info = json.loads(last.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         info = None
     if not isinstance(info, dict):
         raise RequestFailed(f"what {asked.bucket} knows of {asked.name} cannot be read")

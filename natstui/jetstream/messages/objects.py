@@ -103,7 +103,7 @@ async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
 def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
     try:
         info = decoder_of(_Info).decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(f"what {bucket} knows of an object cannot be read: {error}") from error
     link = (info.options.link if info.options else None) or _Link()
     return StoredObject(

@@ -281,5 +281,5 @@ def _name_in(jwt: str | None) -> str | None:
     try:
         text = base64.urlsafe_b64decode("".join(body) + "==")
         return decoder_of(_Claims).decode(text).name or None
-    except (ValueError, msgspec.DecodeError):
+    except (ValueError, msgspec.DecodeError, RecursionError):
         return None

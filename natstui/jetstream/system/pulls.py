@@ -85,7 +85,7 @@ def _note_pull(message: Msg) -> TappedRequest:
         return TappedRequest(data[:20].decode())
     try:
         pull = decoder_of(_Pull).decode(data or b"{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return TappedRequest("not readable")
     wait_s = pull.expires / 1e9 if pull.expires > 0 else None
     return TappedRequest(str(max(1, pull.batch)), pull.id or None, wait_s)

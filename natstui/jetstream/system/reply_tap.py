@@ -330,6 +330,6 @@ def _account_of(message: Msg) -> str:
     """Return the account that a request came from; empty when the server does not say."""
     try:
         info = decoder_of(_RequestInfo).decode((message.headers or {}).get(_INFO, "{}"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ""
     return info.acc

@@ -138,7 +138,7 @@ class _Watching:
 def _server_name(data: bytes) -> str | None:
     try:
         server = json.loads(data).get("server")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         # Anybody who may publish there can forge one.
         return None
     name = server.get("name") if isinstance(server, dict) else None

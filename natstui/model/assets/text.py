@@ -72,7 +72,7 @@ def _of_json(text: str) -> Config:
 def _json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not valid JSON: {error}") from error
 
 
@@ -306,7 +306,7 @@ def _unquoted(field: Field, text: str) -> str:
         return text
     try:
         return str(json.loads(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{field.label}: {text} is not a string of JSON") from error
 
 
@@ -322,7 +322,7 @@ def _metadata(field: Field, text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
         try:
             found = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{field.label}: this is not valid JSON: {error}") from error
         return _own(field, {key: _json_text(item) for key, item in found.items()})
     pairs, place = {}, 0

@@ -188,7 +188,7 @@ def _body(one: Advisory | AdvisoriesCounted) -> dict[str, object]:
         return {}
     try:
         body = json.loads(one.body_json)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Recordings may be edited by hand; an event without numbers is still an event.
         return {}
     return body if isinstance(body, dict) else {}

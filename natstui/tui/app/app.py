@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import ClassVar, Protocol, cast
 
+from platformdirs import user_downloads_path
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.events import DeliveryComplete
 from textual.message import Message
 from textual.screen import Screen
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
+from natstui.files import complete_file
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
@@ -209,6 +212,7 @@ SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
 
 _OF_TEXTUAL = {"Theme", "Screenshot"}
+_PICTURE_TIME = "%Y-%m-%d %H.%M.%S.%f"
 _THEME, _MODE = "theme", "screen"
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
 
@@ -363,11 +367,27 @@ class NatstuiApp(GuardedApp):
         self.parts.engines.close_replay()
         await asyncio.gather(*self.parts.engines.closing)
 
-    @on(DeliveryComplete)
-    def _saved(self, message: DeliveryComplete) -> None:
-        """Tell where a screenshot is."""
-        if message.path is not None:
-            self.notify(f"saved as {safe_copy(str(message.path))}", markup=False, timeout=8)
+    def deliver_screenshot(
+        self, filename: str | None = None, path: str | None = None, time_format: str | None = None
+    ) -> None:
+        """Save a picture of the screen as a file that appears complete and replaces nothing.
+
+        It goes to the folder of downloads, or to the current one where there is none.
+        """
+        name = filename or f"natstui {datetime.now():{time_format or _PICTURE_TIME}}.svg"
+        folder = user_downloads_path()
+        target = Path(path or (folder if folder.is_dir() else Path.cwd()), name)
+        run_task(self, self._save_picture, target, self.export_screenshot())
+
+    async def _save_picture(self, target: Path, svg: str) -> None:
+        try:
+            with complete_file(target, replaces=False) as file:
+                file.write(svg.encode())
+        except OSError as error:
+            sentence = f"{target} cannot be written: {error.strerror}"
+            self.notify(safe_copy(sentence), severity="error", markup=False)
+        else:
+            self.notify(f"saved as {safe_copy(str(target))}", markup=False, timeout=8)
 
     @on(ToApp)
     async def _hand_over(self, message: ToApp) -> None:

@@ -52,7 +52,7 @@ def every_value(config_json: str) -> tuple[Line, ...]:
     """Return every configured value of a stream or consumer, as the server names it."""
     try:
         config = json.loads(config_json)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Not what a server writes; recordings come from anywhere.
         return (line("", config_json, "bad"),)
     return tuple(_values("", config)) if isinstance(config, Mapping) else ()

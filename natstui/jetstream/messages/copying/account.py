@@ -141,7 +141,7 @@ class StateFile:
             return decoder_of(State).decode(self.path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, RecursionError) as error:
             raise SessionError(f"{self.path} cannot be read: {error}") from error
 
     def write(self, state: State) -> None:

@@ -133,7 +133,7 @@ async def _announced(
             left = one.left_msgs
             try:
                 said = decoder_of(_Advisory).decode(one.payload)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 continue  # whoever may publish there may publish anything
             if (said.stream, said.consumer) == (stream, name) and one.stored_at_us >= made_us:
                 found.add(said.stream_seq)

@@ -167,7 +167,7 @@ async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, st
                     continue
                 try:
                     one = _message_of(line)
-                except (msgspec.DecodeError, ValueError) as error:
+                except (msgspec.DecodeError, ValueError, RecursionError) as error:
                     raise RequestFailed(f"{path}:{number} is no message: {error}") from error
                 except RequestFailed as error:
                     raise RequestFailed(f"{path}:{number}: {error}") from error

@@ -246,7 +246,7 @@ class Window:
         """Count what a stream said; what passes leaves it waiting. Raises RequestFailed."""
         try:
             ack = _ACK.decode(data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise RequestFailed(f'what answers on "{one.subject}" is not a stream') from error
         if (said := ack.error) is not None:
             if said.err_code in _UNAVAILABLE:

@@ -23,7 +23,7 @@ def settings_of(config_json: str) -> Mapping[str, object]:
     """Return a configuration as the server wrote it; empty when it cannot be read."""
     try:
         settings = json.loads(config_json)
-    except ValueError:
+    except (ValueError, RecursionError):
         # A recording whose texts were redacted has none.
         return {}
     return settings if isinstance(settings, dict) else {}

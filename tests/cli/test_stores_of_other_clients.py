@@ -216,3 +216,15 @@ def test_what_is_left_of_a_ttl() -> None:
     for ttl in ("10s", "nonsense"):
         with pytest.raises(Conflict):
             remaining_ttl(ttl, 0, 10_000_000)
+
+
+@pytest.mark.parametrize("size", [10**400, -1, "abc", 0.5, [1], 1e300])
+def test_a_size_that_no_object_has_is_a_sentence(
+    shell: Shell, account: Account, size: object
+) -> None:
+    shell.ok("object", "add", "B")
+    run(publish(account, (info_subject("B", "f"), stored("f", size=size))))
+    for words in ("ls B", "info B f", "get B f -O -", "rm B f --yes"):
+        done = shell.run("object", *words.split())
+        assert done.returncode == 4, (words, done)
+        assert "cannot be read" in done.stderr, (words, done)

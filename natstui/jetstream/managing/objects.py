@@ -246,9 +246,13 @@ async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
         info = json.loads(last.content)
     except (ValueError, RecursionError):
         info = None
-    if not isinstance(info, dict):
+    if not isinstance(info, dict) or not _is_size(info.get("size")):
         raise RequestFailed(f"what {asked.bucket} knows of {asked.name} cannot be read")
     return found, _Present(last.subject, last.seq, info)
+
+
+def _is_size(value: object) -> bool:
+    return value is None or (isinstance(value, int) and 0 <= value < 2**63)
 
 
 async def _purge(client: Client, bucket: str, nuid: str) -> None:

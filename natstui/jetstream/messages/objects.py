@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
@@ -36,11 +36,14 @@ class _Options(msgspec.Struct):
     link: _Link | None = None
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class _Info(msgspec.Struct):
     name: str
     nuid: str = ""
-    size: int = 0
-    chunks: int = 0
+    size: _Count = 0
+    chunks: _Count = 0
     digest: str | None = ""
     deleted: bool | None = False
     description: str | None = None

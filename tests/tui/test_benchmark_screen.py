@@ -327,7 +327,8 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
 async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_sentence(
     account: Account,
 ) -> None:
-    endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "")
+    # Slow, for 4 KiB at 2,000 a second are more than a busy machine can do beside the viewer.
+    endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "").replace("2000", "200")
     async with viewing(account.url, size=(160, 50)) as viewer:
         await viewer.type_command("bench nonsense")
         await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
@@ -340,9 +341,9 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.press("a")
         await viewer.until(lambda: "is added" in viewer.words, "added")
         await viewer.press("plus")
-        await viewer.until(lambda: "2500" in viewer.text, "another rate")
+        await viewer.until(lambda: "sends 250 messages" in viewer.words, "another rate")
         await viewer.press("minus")
-        await viewer.until(lambda: viewer.text.count("2000") > 0, "the old rate")
+        await viewer.until(lambda: "sends 200 messages" in viewer.words, "the old rate")
         await viewer.press("P")
         await viewer.until(lambda: "Payload from now on" in viewer.text, "the question")
         await viewer.press(*["backspace"] * 3, "x", "enter")

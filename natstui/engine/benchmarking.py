@@ -18,6 +18,7 @@ from natstui.bench.run.controller import Benchmark
 from natstui.config import Connection
 from natstui.errors import NatstuiError, Refused, RunFailed, SessionError
 from natstui.feed import Sink
+from natstui.jetstream.connection.writer import NotConfirmed
 from natstui.model.bench.result import PreviousRun
 from natstui.model.records.benchmark import (
     AddWorker,
@@ -92,6 +93,8 @@ class Benchmarking:
             text = f"{error}\n{error.summary}\n"
             self._summed(text, failed=True)
             raise
+        except NotConfirmed:
+            raise
         except NatstuiError as error:
             self._summed(str(error), failed=True)
             raise
@@ -111,7 +114,9 @@ class Benchmarking:
         text = command.scenario
         plan = read_scenario(text, "as written") if "\n" in text else find_scenario(text)
         checks = parse_checks(plan.assertions)
-        benchmark = Benchmark(overridden(plan, command.overrides), self._connection, self._sink)
+        benchmark = Benchmark(
+            overridden(plan, command.overrides), self._connection, self._sink, command.confirmed
+        )
         self._running = benchmark
         try:
             result = await benchmark.run()

@@ -7,12 +7,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, assert_never
 
+import msgspec
+
 from natstui.engine.live import refuse_for_other_account
 from natstui.engine.recording import EngineRecorder
 from natstui.engine.server_commands import ServerCommands
 from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.writer import NotConfirmed
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.records.benchmark import BenchmarkCommand
 from natstui.model.records.managing import ManagingCommand
@@ -86,6 +89,11 @@ class Commands:
             return
         try:
             answer = await self._do(command)
+        except NotConfirmed as error:
+            # No outcome: it is asked for, and sent again.
+            now_us = time.time_ns() // 1000
+            shown = msgspec.json.encode(error.confirmation).decode()
+            self._viewer.add(Answered(now_us, command.command_id, "refused", str(error), shown))
         except Refused as error:
             self._report(command, "refused", str(error))
         except NatstuiError as error:

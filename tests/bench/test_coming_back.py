@@ -284,7 +284,7 @@ async def test_a_consumer_whose_leader_is_killed_is_read_on_and_nothing_is_told_
     what = plan(role, stream=StreamPlan("FAIL", create=False))
     records = Records(on_add=on_add)
     # The worker stays connected; only the node that leads its consumer goes.
-    benchmark = Benchmark(what, Connection(servers=(other.url,), **app), records)  # type: ignore[arg-type]
+    benchmark = Benchmark(what, Connection(servers=(other.url,), **app), records, "C")  # type: ignore[arg-type]
     result = await asyncio.wait_for(benchmark.run(), 120)
     await killing[0]
     await own.close()

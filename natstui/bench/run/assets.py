@@ -97,6 +97,27 @@ class RunAssets:
                 await self._make_consumer(role)
         self.begun = await self.figures()
 
+    async def takes(self) -> tuple[str, str | None]:
+        """Return the name to confirm a run with, and what it takes of others for good, or None.
+
+        That are messages acknowledged through a consumer that exists, or in a work queue.
+        """
+        stream, lines = self.plan.stream, list[str]()
+        roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
+        names = [role.consumer for role in roles if role.consumer is not None]
+        if stream is not None and not stream.create and any(one.acks != "none" for one in roles):
+            info = await self._ask(f"STREAM.INFO.{self.stream}")
+            for name in names:
+                its = await self._ask(f"CONSUMER.INFO.{self.stream}.{name}")
+                if count := its["num_pending"] + its["num_ack_pending"]:
+                    lines.append(f"up to {count:,} messages of consumer {name} are acknowledged")
+            count = info["state"]["messages"]
+            if count and not names and info["config"]["retention"] == "workqueue":
+                lines.append(f"up to {count:,} messages of {self.stream} are taken")
+        plain = next((role.subject for role in self.plan.roles if role.subject), self.plan.title)
+        name = next(iter((*names, *filter(None, [self.stream]))), plain)
+        return name, " and ".join(lines) or None
+
     async def remove(self) -> None:
         """Remove what was made; what is gone already does not matter."""
         for verb in (*self.cleanup(), *await self._left_behind()):

@@ -34,6 +34,8 @@ from natstui.errors import (
 )
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
 from natstui.model.bench.payload_words import HOW, payload_of, payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
@@ -83,8 +85,16 @@ _HEAD_START_NS = 60_000_000
 class Benchmark:
     """One run. `run()` once; the other methods may be called while it runs."""
 
-    def __init__(self, plan: BenchmarkPlan, connection: Connection, sink: Sink) -> None:
+    def __init__(
+        self,
+        plan: BenchmarkPlan,
+        connection: Connection,
+        sink: Sink,
+        confirmed: str | None = None,
+    ) -> None:
+        """`confirmed` is the name as it was typed, where a run has to be confirmed."""
         self.plan = plan
+        self._confirmed = confirmed
         self.run_id = new_run_id()
         self.link: LinkChanged | None = None
         """The server it runs against."""
@@ -117,15 +127,18 @@ class Benchmark:
         """Run to the end and return the result, a partial one when something failed on the way.
 
         With `start_at_us` the workers are started at once, and begin at that time of day. Raises
-        a NatstuiError when nothing could be measured: no connection, stream or worker.
+        a NatstuiError when nothing could be measured: no connection, stream or worker; and
+        NotConfirmed where the name was not typed, in production and where it takes of others.
         """
         state = self._state
         client = await connect(self._connection)
         self.link = client.link
         assets = state.assets = RunAssets(client, self.plan, self.run_id)
-        state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
-        state.enter("starting")
         try:
+            name, loses = await assets.takes()
+            Writer(client, Journal()).check(name, self._confirmed, loses=loses)
+            state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
+            state.enter("starting")
             self._max_payload_bytes = client.nc.max_payload
             check_fits(self.plan, self._max_payload_bytes)
             await assets.build()

@@ -102,6 +102,8 @@ _FLAGS = (
         help="Record the benchmark and its streams as a session.",
     ),
     _result("--save/--no-save", default=True, help="Keep the result in the run library."),
+    _stored("--yes", is_flag=True, help="Do not ask before messages of others are taken."),
+    _stored("--confirm", metavar="NAME", help="The name of what is taken from, typed out."),
 )
 
 
@@ -134,6 +136,10 @@ class RunOptions:
     """Show a line on stderr while it runs."""
     start_at_us: int | None = None
     """When the load begins; None: as soon as it can."""
+    yes: bool = False
+    """Do not ask, where a run takes messages of others."""
+    confirm: str | None = None
+    """The name of what it takes them from, as it was typed."""
 
 
 def _start_at_us(text: str) -> int:
@@ -206,6 +212,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         as_json: bool,
         save: bool,
         record: str | None,
+        yes: bool,
+        confirm: str | None,
         **others: Any,
     ) -> Any:
         if client:
@@ -227,7 +235,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = RunOptions(
             changes, repeat_count, checks, as_json, folder, record, settings,
             Path(csv_file) if csv_file else None, progress,
-            None if at is None else _start_at_us(at),
+            None if at is None else _start_at_us(at), yes, confirm,
         )  # fmt: skip
         return command(options=options, **others)
 

@@ -25,6 +25,7 @@ from natstui.bench.result.text import LABEL_CELLS, summary_text
 from natstui.bench.run.controller import Benchmark
 from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
+from natstui.cli.manage.writing import confirmed_name
 from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
 from natstui.errors import (
@@ -37,6 +38,7 @@ from natstui.errors import (
 )
 from natstui.files import check_replaceable, complete_file
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.writer import NotConfirmed
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
 from natstui.model.bench.timeline import Timeline
@@ -198,6 +200,10 @@ def _repeat(
     failure = None
     while len(runs) < options.repeat_count and failure is None:
         run, failure = _once(plan, connection, line, options, recording)
+        if isinstance(failure, NotConfirmed) and options.confirm is None:
+            flags = {"yes": options.yes, "confirm": None}
+            typed = confirmed_name(connection, failure.confirmation, flags)
+            options, failure = replace(options, confirm=typed), None
         if run is not None:
             runs.append(run)
     return runs, failure
@@ -217,7 +223,7 @@ def _once(
 
     async def run() -> tuple[_Run | None, NatstuiError | None]:
         sink = recording.feed if recording else line
-        benchmark = Benchmark(plan, connection, sink)
+        benchmark = Benchmark(plan, connection, sink, options.confirm)
         loop, came, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
         def stop(number: int) -> None:

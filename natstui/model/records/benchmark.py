@@ -125,6 +125,8 @@ class StartBenchmark:
     command_id: int
     scenario: str
     overrides: dict[str, str] = field(default_factory=dict)
+    confirmed: str | None = None
+    """The name as it was typed; None: it was not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from natstui.tui.bench.charts import (
 from natstui.tui.bench.figures import Figure, large, main_figures
 from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.bench.workers import worker_sections
+from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
@@ -94,7 +95,10 @@ class Steering(ScreenPart):
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
         self._last = StartBenchmark(0, scenario, overrides or {})
-        self._screen.engine.send(self._last)
+        run_task(self._screen, self._run, self._last)
+
+    async def _run(self, command: StartBenchmark) -> None:
+        await request_confirmed(self._screen, command)
 
     def action_pick(self) -> None:
         """Open the form, which also leads to the ready scenarios."""

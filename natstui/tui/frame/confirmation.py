@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from natstui.decoding import decoder_of
+from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.managing import Change, Confirmation, Undo
 from natstui.model.records.messages import Answered, PublishMessage, PullNext, RequestReply
 from natstui.model.records.stores import ChangeKey, LinkObject
@@ -12,7 +13,16 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import SystemEngine
 from natstui.tui.kit.prompt import Prompt
 
-Confirmable = Change | Undo | ChangeKey | LinkObject | PublishMessage | PullNext | RequestReply
+Confirmable = (
+    Change
+    | Undo
+    | ChangeKey
+    | LinkObject
+    | PublishMessage
+    | PullNext
+    | RequestReply
+    | StartBenchmark
+)
 
 _confirmation = decoder_of(Confirmation)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,12 +124,13 @@ def test_an_edit_keeps_what_no_field_knows_and_says_what_changes() -> None:
 
 def test_a_durable_consumer_has_its_name_twice() -> None:
     base: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
-    draft = drafted(new("consumer", base), {"name": "C"}, AROUND)
+    subject = replace(new("consumer", base), owner={"name": "S"})
+    draft = drafted(subject, {"name": "C"}, AROUND)
     assert draft.config["durable_name"] == "C"
     assert draft.command == (
         "nats consumer add S C --ack=explicit --deliver=all --pull --defaults"
     )
-    ephemeral = drafted(new("consumer", base), {"durable_name": "no"}, AROUND)
+    ephemeral = drafted(subject, {"durable_name": "no"}, AROUND)
     assert "durable_name" not in ephemeral.config
     assert ephemeral.problems == ()
 

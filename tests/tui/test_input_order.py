@@ -122,9 +122,24 @@ async def test_a_part_that_answers_again_is_waited_for_again(
         await until(lambda: app.focused is app.stuck)
         app.type("xa")
         await until(lambda: app.counted == 1)
-        assert app._input._silent is app.stuck
+        assert app.stuck in app._input._silent
         app.stuck.go.set()
-        await until(lambda: app._input._silent is None)
+        await until(lambda: not app._input._silent)
+
+
+async def test_two_parts_that_answer_nothing_do_not_hold_up_each_input_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with probing(monkeypatch) as app:
+        app.stuck.focus()
+        await until(lambda: app.focused is app.stuck)
+        app.screen.call_later(app.stuck.go.wait)
+        app.type("x" + "a" * 100)
+        # At a second for each of them it would take 100 s.
+        await until(lambda: app.counted == 100)
+        assert set(app._input._silent) == {app.stuck, app.screen}
+        app.stuck.go.set()
+        await until(lambda: not app._input._silent)
 
 
 async def test_inputs_behind_one_that_removes_what_has_the_keys_are_handed_over_by_the_app(

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
+from weakref import WeakSet
 
 from textual import events
 from textual.app import App
@@ -40,8 +41,11 @@ class InputOrder:
         self._waits_left = 0
         self._awaited: MessagePump | None = None
         """The part of the path that has to answer now."""
-        self._silent: MessagePump | None = None
-        """A part that did not answer in time, and has not answered since: it is not waited for."""
+        self._silent = WeakSet[MessagePump]()
+        """Parts that did not answer in time, and have not since: they are not waited for.
+
+        With only the last of them, two would hold up every input in turn.
+        """
         self._watch: asyncio.TimerHandle | None = None
 
     @property
@@ -78,7 +82,8 @@ class InputOrder:
     async def _give_up(self, number: int) -> None:
         """Hand over the next input though the one before has not taken effect everywhere."""
         if number == self._number:
-            self._silent = self._awaited
+            if self._awaited is not None:
+                self._silent.add(self._awaited)
             await self._next(number)
 
     def _taker(self, event: events.Event) -> Widget | None:
@@ -110,7 +115,7 @@ class InputOrder:
         while at < len(self._path):
             part = self._path[at]
             reached = partial(self._was_passed, number, at, part)
-            if part is not self._silent and part.call_later(reached):
+            if part not in self._silent and part.call_later(reached):
                 self._awaited = part
                 return
             # It is being removed, and does nothing any more; or it answers nobody.
@@ -126,8 +131,7 @@ class InputOrder:
         await self._was_reached(number, at, part)
 
     async def _was_reached(self, number: int, at: int, part: MessagePump) -> None:
-        if part is self._silent:
-            self._silent = None
+        self._silent.discard(part)
         if number != self._number:
             return
         self._waits_left -= 1

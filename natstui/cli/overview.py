@@ -93,7 +93,7 @@ def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
 
     width, height = _size()
     systems = [SystemState(name, "", state, 0) for name, state in states.items()]
-    found = {panel.id: panel for panel in panels(systems, {})}
+    found = {panel.id: panel for panel in panels(systems)}
     counts = {id: len(panel.rows.order) for id, panel in found.items()}
     # The line of figures above, and the prompt of the shell below.
     bands = arrange(width, height - 2, counts)
@@ -179,7 +179,7 @@ def _facts(name: str, state: State) -> dict[str, object]:
     storage = totals.storage_use(state)
     streams, consumers = state.streams.columns, state.consumers.columns
     rates = rate_column(state.stream_history, "last_seq")
-    servers = server_view(state, {})
+    servers = server_view(state)
     counts = open_counts([state])
     serious = [it for it in state.findings.open() if it.kind.severity != "info"]
     facts: dict[str, object] = {"system": name} if name else {}

@@ -144,6 +144,8 @@ class Session(Part):
     """Folder of the recordings; without it, natstui's data folder of this platform."""
     record: bool = False
     """Record what the viewer watches, from its start on."""
+    connections: bool = False
+    """Record the account's connections, too, every 30 s: they hold users and addresses."""
 
 
 class BenchmarkLibrary(Part):

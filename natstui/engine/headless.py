@@ -96,7 +96,14 @@ async def _watch(
     works = {
         asyncio.ensure_future(stop.wait()),
         asyncio.ensure_future(
-            watch_server(connection, control, feed, requests_per_s, lambda _client: None)
+            watch_server(
+                connection,
+                control,
+                feed,
+                requests_per_s,
+                lambda _client: None,
+                connections=settings.session.connections,
+            )
         ),
     }
     ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +160,12 @@ class RecordedRuns:
         monitor, first = self._settings.monitor, _FirstPoll()
         control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
         watched = watch_server(
-            self._connection, control, self.feed, requests_per_s, lambda _client: None
+            self._connection,
+            control,
+            self.feed,
+            requests_per_s,
+            lambda _client: None,
+            connections=self._settings.session.connections,
         )
         self.feed.join(first)
         watch, poll = asyncio.ensure_future(watched), asyncio.ensure_future(first.came.wait())

@@ -45,11 +45,13 @@ async def watch_server(
     sink: Sink,
     requests_per_s: float | None,
     on_client: Callable[[Client], None],
+    *,
+    connections: bool = False,
 ) -> None:
     """Connect, for as long as it takes, then poll and listen until cancelled.
 
-    `on_client` gets the connection once there is one. Raises UsageError for a connection that
-    cannot even be tried.
+    `on_client` gets the connection once there is one; `connections` adds the clients' connections
+    one by one. Raises UsageError for a connection that cannot even be tried.
     """
     on_connected: list[Callable[[], None]] = []
 
@@ -72,7 +74,8 @@ async def watch_server(
             on_connected.append(connected_again)
             try:
                 tasks.create_task(_report_permissions(client, sink))
-                for work in beside_polling(client, sink, requests_per_s):
+                works = beside_polling(client, sink, requests_per_s, connections=connections)
+                for work in works:
                     tasks.create_task(work)
                 await polling(client, control, sink, requests_per_s)
             finally:
@@ -92,7 +95,11 @@ def polling(
 
 
 def beside_polling(
-    client: Client, sink: Sink, requests_per_s: float | None = None
+    client: Client,
+    sink: Sink,
+    requests_per_s: float | None = None,
+    *,
+    connections: bool = False,
 ) -> list[Coroutine[None, None, None]]:
     """Return what else is followed until cancelled; of another account nothing reaches us."""
     if client.connection.account is not None:
@@ -101,7 +108,7 @@ def beside_polling(
         listen(client, sink),
         follow_silences(client, sink),
         watch_servers(client, sink, requests_per_s),
-        watch_clients(client, sink),
+        watch_clients(client, sink, connections=connections),
     ]
 
 

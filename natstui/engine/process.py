@@ -149,7 +149,12 @@ class _Engine:
             asyncio.ensure_future(self._execute(make_commands, feed, writer, lines)),
             asyncio.ensure_future(
                 watch_server(
-                    self._connection, control, feed, monitor.max_requests_per_s, self._keep_client
+                    self._connection,
+                    control,
+                    feed,
+                    monitor.max_requests_per_s,
+                    self._keep_client,
+                    connections=self._settings.session.connections,
                 )
             ),
         }

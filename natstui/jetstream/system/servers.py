@@ -228,7 +228,8 @@ async def read_heartbeat(asking: Asking, system: System, before: Servers) -> Ser
             row = _by_account(answer, page, None)
         was = known.get(row.server_id)
         if was is not None:
-            row = replace(was, at_us=row.at_us, connections_count=row.connections_count)
+            # Its counters are those of before, and so is their time.
+            row = replace(was, connections_count=row.connections_count)
         rows.append(row)
     missing = [*missing, *(one for one in before.missing if one not in missing)]
     return replace(

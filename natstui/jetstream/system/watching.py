@@ -24,8 +24,13 @@ from natstui.jetstream.system.connections import (
 )
 from natstui.jetstream.system.servers import read_heartbeat, read_servers
 from natstui.jetstream.system.source import System
-from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.watch import clients_read, shared_subjects
+from natstui.model.clients.connection import ClientConnection, busiest
+from natstui.model.clients.watch import (
+    MOST_CONNECTIONS,
+    ConnectionsRead,
+    clients_read,
+    shared_subjects,
+)
 from natstui.model.records.record import Advisory
 from natstui.model.servers.server import Missing, Servers
 from natstui.model.servers.watch import NO_SERVERS, ServersRead, changes
@@ -145,11 +150,17 @@ def _server_name(data: bytes) -> str | None:
     return name if isinstance(name, str) else None
 
 
-async def watch_clients(client: Client, sink: Sink) -> None:
-    """Add `ClientsRead` until cancelled: open ones by pages, and a page of those that ended."""
+async def watch_clients(client: Client, sink: Sink, *, connections: bool = False) -> None:
+    """Add `ClientsRead` until cancelled: open ones by pages, and a page of those that ended.
+
+    With `connections`, the open ones themselves as well, as `ConnectionsRead`.
+    """
     while True:
         try:
-            rows = (await read_connections(client, Asking(client), closed=False)).rows
+            seen = await read_connections(client, Asking(client), closed=False)
+            rows = seen.rows
+            if connections:
+                sink.add(ConnectionsRead(_now_us(), busiest(seen, MOST_CONNECTIONS)))
             closed, missing = await _closed(client)
             subscriptions_count = sum(row.subscriptions_count for row in rows)
             shared = None

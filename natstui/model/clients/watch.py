@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from natstui.model.clients.connection import SLOW, ClientConnection
+from natstui.model.clients.connection import (
+    SLOW,
+    ClientConnection,
+    Connections,
+    Traffic,
+    traffic_between,
+)
 
 WINDOW_US = 60_000_000
 """Connections that were closed within so long are counted."""
+MOST_CONNECTIONS = 2_000
+"""Of connections that are passed on one by one, the busiest."""
 _KEPT_COUNT = 10
 _SHARED_COUNT = 1_000
 
@@ -39,6 +47,37 @@ class ClientsRead:
     shared_count: dict[str, int] | None = None
     """Subjects that several connections subscribe to without a queue group: how many of them;
     None where there are too many subscriptions to read them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionsRead:
+    """The open connections of the account now, the busiest 2,000 of them.
+
+    Only where `[session] connections = true` asks for it: they hold users and addresses.
+    """
+
+    at_us: int
+    connections: Connections
+
+
+_TRAFFIC_US = 120_000_000
+"""Between readings so far apart, a rate says little of either moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionWatch:
+    """The connections as they were read last, and what each sent and got since the time before."""
+
+    newest: Connections
+    at_us: int
+    """When they were read."""
+    traffic: Mapping[tuple[str, int], Traffic] = field(default_factory=dict)
+
+    def after(self, read: ConnectionsRead) -> ConnectionWatch:
+        """Return the same after one more reading."""
+        near = 0 < read.at_us - self.at_us <= _TRAFFIC_US
+        traffic = traffic_between(self.newest, read.connections) if near else {}
+        return ConnectionWatch(read.connections, read.at_us, traffic)
 
 
 def shared_subjects(rows: Iterable[ClientConnection]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
-from natstui.model.clients.watch import ClientsRead
+from natstui.model.clients.watch import ClientsRead, ConnectionsRead, ConnectionWatch
 from natstui.model.findings.finding import Findings
 from natstui.model.findings.recorded import findings_after
 from natstui.model.live.evidence import Evidence, Told, evidence_of
@@ -60,7 +60,13 @@ from natstui.model.records.recording import (
 from natstui.model.records.silences import Silence, Silenced
 from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import Tapped
-from natstui.model.servers.watch import NO_SERVERS, ServersRead, ServerWatch
+from natstui.model.servers.watch import (
+    NO_SERVERS,
+    ServersRead,
+    ServersSoFar,
+    ServerWatch,
+    watch_of,
+)
 
 EVENTS_KEPT = 5_000
 SAMPLES_KEPT = 2_000
@@ -98,7 +104,10 @@ class State:
     now_mono_us: int = 0
     """Of the newest poll, on the engine's clock."""
     now_at_us: int = 0
-    """The moment of the newest record that is recorded, UTC; as on the timeline of a recording."""
+    """The moment of the newest record that is recorded, UTC; as on the timeline of a recording.
+
+    Readings of servers and connections aside: what is known of rows is not newer with them.
+    """
     started: EngineStarted | None = None
     link: LinkChanged | None = None
     permitted: Permitted | None = None
@@ -121,9 +130,11 @@ class State:
     unlisted_count: Mapping[str, int] = field(default_factory=dict)
     """Stream → consumers that it counts and that its list neither has nor names."""
     servers: ServerWatch = NO_SERVERS
-    """The servers over time, as far as they may be known; a recording has none."""
+    """The servers over time, as far as they may be known."""
     clients: ClientsRead | None = None
     """Facts about the account's connections; None while they are not known."""
+    connections: ConnectionWatch | None = None
+    """The account's connections; None where `[session] connections` does not ask for them."""
     unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
     """What cannot be read now, by what it is."""
     happenings: tuple[Happening, ...] = ()
@@ -151,10 +162,8 @@ class State:
         """Return the state after one more record."""
         if isinstance(record, ManagingRecord | AnalysisRecord | Silenced):
             return _after_answer(self, record)
-        if isinstance(record, ServersRead):
-            return replace(self, servers=self.servers.after(record))
-        if isinstance(record, ClientsRead):
-            return replace(self, clients=record)
+        if isinstance(record, ServersRead | ServersSoFar | ClientsRead | ConnectionsRead):
+            return _after_reading(self, record)
         match record:
             case Snapshot():
                 return _after_snapshot(self, record)
@@ -193,6 +202,22 @@ def _after_link(state: State, record: EngineStarted | LinkChanged | Permitted) -
             return replace(_noticed(state, record), link=record)
         case Permitted():
             return replace(state, permitted=record, now_at_us=now_us(state.now_at_us, record))
+
+
+def _after_reading(
+    state: State, record: ServersRead | ServersSoFar | ClientsRead | ConnectionsRead
+) -> State:
+    match record:
+        case ServersRead():
+            return replace(state, servers=state.servers.after(record))
+        case ServersSoFar():
+            # A keyframe repeats what is known: it is no event.
+            return replace(state, servers=watch_of(record))
+        case ClientsRead():
+            return replace(state, clients=record)
+        case ConnectionsRead():
+            newer, known = ConnectionWatch(record.connections, record.at_us), state.connections
+            return replace(state, connections=newer if known is None else known.after(record))
 
 
 def _after_answer(state: State, record: ManagingRecord | AnalysisRecord | Silenced) -> State:

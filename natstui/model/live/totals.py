@@ -73,7 +73,7 @@ def storage_use(state: State) -> StorageUse | None:
     account = state.account
     if account is not None and account.max_storage_bytes:
         return StorageUse(account.storage_bytes, account.max_storage_bytes)
-    newest = state.servers.newest if state.replay is None else None
+    newest = state.servers.newest
     files = [row.jetstream.file for row in newest.rows if row.jetstream] if newest else []
     if files and all(file.max_bytes > 0 for file in files):
         return StorageUse(

@@ -10,7 +10,7 @@ from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar
-from natstui.model.clients.watch import ClientsRead
+from natstui.model.clients.watch import ClientsRead, ConnectionsRead
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import (
@@ -49,7 +49,7 @@ from natstui.model.records.recording import (
     StopRecording,
 )
 from natstui.model.records.silences import Silenced
-from natstui.model.servers.watch import ServersRead
+from natstui.model.servers.watch import ServersRead, ServersSoFar
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,9 @@ Record = (
     | AnalysisRecord
     | Silenced
     | ServersRead
+    | ServersSoFar
     | ClientsRead
+    | ConnectionsRead
 )
 
 
@@ -204,11 +206,11 @@ NEVER_RECORDED = (
     EvidenceSoFar,
     FindingsSoFar,
     Silenced,
-    ServersRead,
+    ServersSoFar,
     ClientsRead,
 )
-"""Kinds that are about recordings, replays, analyses and who looks on, and what is read so often
-that only what follows from it is recorded: events and findings."""
+"""Kinds that are about recordings, replays, analyses and who looks on; what a keyframe repeats; and
+facts of clients, of which only the findings are recorded."""
 
 
 def kind_of(cls: type) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from natstui.model.servers.server import Servers, ServerSeen
+from natstui.model.servers.server import ServerRates, Servers, ServerSeen, rates_between
 
 SLOW_KEPT_US = 300_000_000
 """For so long a rise of slow consumers is remembered."""
@@ -16,6 +16,8 @@ _RESTARTS_KEPT = 16
 _SETTLED_US = 45_000_000
 _OUTAGE_US = 60_000_000
 """So long before and after a server comes back, elections are expected."""
+_RATES_US = 120_000_000
+"""Between readings so far apart, a rate says little of either moment."""
 _FORGOTTEN_US = 24 * 3600 * 1_000_000
 """A server that is down for so long was taken away."""
 
@@ -44,7 +46,10 @@ class KnownServer:
 
 @dataclass(frozen=True, slots=True)
 class ServersRead:
-    """The servers as they answered now; what is not told is named in it. Never recorded."""
+    """The servers as they answered now; what is not told is named in it.
+
+    Of the readings, a recording holds one in 10 s, and each in which other servers answer.
+    """
 
     at_us: int
     servers: Servers
@@ -52,6 +57,16 @@ class ServersRead:
     """Names of servers that announced that they leave (lame duck mode)."""
     meta_elected_at_us: tuple[int, ...] = ()
     """When a leader of the meta group was announced, UTC, the newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServersSoFar:
+    """All that is known of the servers now, as a keyframe repeats it."""
+
+    at_us: int
+    newest: ServersRead
+    known: tuple[KnownServer, ...]
+    """Every server that answered at least once, also those that are down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +79,8 @@ class ServerWatch:
     known: Mapping[str, KnownServer] = field(default_factory=dict)
     leaving: tuple[str, ...] = ()
     meta_elected_at_us: tuple[int, ...] = ()
+    rates: Mapping[str, ServerRates] = field(default_factory=dict)
+    """Server id → what it got and sent a second, between the two newest readings."""
 
     def after(self, read: ServersRead) -> ServerWatch:
         """Return what is known after one more reading."""
@@ -83,7 +100,24 @@ class ServerWatch:
         if not answered:
             known = dict(self.known)
         leaving = tuple(name for name in read.leaving if name in known)
-        return ServerWatch(servers, at_us, known, leaving, read.meta_elected_at_us)
+        elected_at_us = read.meta_elected_at_us
+        return ServerWatch(servers, at_us, known, leaving, elected_at_us, self._rates(read))
+
+    def _rates(self, read: ServersRead) -> Mapping[str, ServerRates]:
+        """Return the newest rates of the servers that answer."""
+        if self.newest is None or not 0 < read.at_us - self.at_us <= _RATES_US:
+            return {}
+        newer = rates_between(self.newest, read.servers)
+        before = {row.server_id: self.rates.get(row.server_id) for row in read.servers.rows}
+        # One whose counters were not read anew keeps its rate.
+        return {id: rate for id, rate in before.items() if rate is not None} | newer
+
+    def so_far(self, at_us: int) -> ServersSoFar | None:
+        """Return what a keyframe repeats; None before the first reading."""
+        if self.newest is None:
+            return None
+        newest = ServersRead(self.at_us, self.newest, self.leaving, self.meta_elected_at_us)
+        return ServersSoFar(at_us, newest, tuple(self.known.values()))
 
     def explains_election(self, at_us: int) -> bool:
         """Return whether a server stopped or came back about then: others lead in its place."""
@@ -108,6 +142,15 @@ class ServerWatch:
 
 
 NO_SERVERS = ServerWatch()
+
+
+def watch_of(so_far: ServersSoFar) -> ServerWatch:
+    """Return what is known of the servers, as a keyframe has it."""
+    newest = so_far.newest
+    known = {one.seen.name: one for one in so_far.known}
+    return ServerWatch(
+        newest.servers, newest.at_us, known, newest.leaving, newest.meta_elected_at_us
+    )
 
 
 def _after(known: KnownServer | None, seen: ServerSeen, at_us: int) -> KnownServer:

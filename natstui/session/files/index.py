@@ -18,7 +18,7 @@ from natstui.decoding import decoder_of
 from natstui.files import open_log, open_plain
 from natstui.model.records.recording import Mark
 from natstui.session.files.folder import INDEX
-from natstui.session.files.layout import MEMBERS_COUNT
+from natstui.session.files.layout import MEMBERS_COUNTS
 
 MOST_MARKS = 500
 """Of one segment; more are counted, not kept."""
@@ -102,7 +102,7 @@ def _plausible(index: SegmentIndex) -> bool:
         if offset != end or length < 0:
             return False
         end += length
-    return len(index.members) in (0, MEMBERS_COUNT) and (
+    return len(index.members) in (0, *MEMBERS_COUNTS) and (
         not index.members or end == index.size_bytes
     )
 

@@ -25,6 +25,7 @@ from natstui.model.records.record import (
     Restored,
     Unavailable,
 )
+from natstui.model.servers.watch import ServersRead, ServersSoFar
 
 _KNOWLEDGE = (
     EngineStarted,
@@ -42,6 +43,8 @@ _KNOWLEDGE = (
     FindingsChanged,
     FindingsSoFar,
     BenchmarkSoFar,
+    ServersRead,
+    ServersSoFar,
     *get_args(BenchmarkRecord),
 )
 _NO_HISTORY = History(())
@@ -67,9 +70,11 @@ class Keyframe:
     """What was announced of consumers, streams and messages until then, as counts."""
     findings: FindingsSoFar | None = None
     """What was wrong; null in a recording that does not hold its findings."""
+    servers: ServersSoFar | None = None
+    """The servers; null where nobody told of them."""
 
     def facts(self) -> list[Record]:
-        """Return the records that build what was known, polls and findings aside."""
+        """Return the records that build what was known, polls, servers and findings aside."""
         known = (self.started, self.link, self.permitted)
         facts: list[Record] = [record for record in known if record is not None]
         if self.configured.streams or self.configured.consumers:
@@ -81,7 +86,7 @@ class Keyframe:
 
     def records(self) -> list[Record]:
         """Return the records that build all that was known."""
-        more = (self.benchmark, self.snapshot, self.findings)
+        more = (self.benchmark, self.snapshot, self.servers, self.findings)
         return self.facts() + [record for record in more if record is not None]
 
 
@@ -127,6 +132,7 @@ class KeyframeMaker:
             benchmark=so_far(benchmark, at_us) if benchmark and (first or running) else None,
             evidence=evidence_so_far(state.evidence, at_us),
             findings=findings_so_far(state.findings, at_us),
+            servers=state.servers.so_far(at_us),
         )
 
 

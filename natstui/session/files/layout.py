@@ -1,8 +1,10 @@
 """How a sealed segment is laid out, and which polls it puts first.
 
-A sealed segment is six gzip members, one after the other, which `zcat` and Spark read as one
-file: the keyframe, the events, the frequent records, then the polls in three groups. A seek an
-hour back needs one poll in 24 s, so those come first; then those for a quarter of an hour.
+A sealed segment is seven gzip members, one after the other, which `zcat` and Spark read as one
+file: the keyframe, the events, the frequent records, then the polls in three groups, and at last
+the servers and connections. A seek an hour back needs one poll in 24 s, so those come first; then
+those for a quarter of an hour. Of servers and connections it needs the newest only: older
+segments are read without them. Segments of before had none of them, and six members.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from natstui.model.live.history import (
     samples_kept_count,
 )
 
-KEYFRAME, EVENTS, FLOW, HOUR, QUARTER, REST = range(6)
-MEMBERS_COUNT = 6
+KEYFRAME, EVENTS, FLOW, HOUR, QUARTER, REST, SYSTEM = range(7)
+MEMBERS_COUNT = 7
+MEMBERS_COUNTS = (SYSTEM, MEMBERS_COUNT)
+"""Members that a sealed segment may have."""
 FLOW_KINDS = frozenset({"ack_sample", "acks_counted", "benchmark_report", "benchmark_progress"})
 """Kinds that come many times a second."""
+SYSTEM_KINDS = frozenset({"servers_read", "connections_read"})
+"""Kinds of which each record replaces the one before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from natstui.session.files.entry import Entry, Piece, decode_keyframe, entry_of,
 from natstui.session.files.folder import reading
 from natstui.session.files.index import MOST_MARKS, SegmentIndex
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.files.layout import MEMBERS_COUNT, Poll
+from natstui.session.files.layout import MEMBERS_COUNT, MEMBERS_COUNTS, Poll
 from natstui.session.files.marks import Marker
 
 MOST_BYTES = 256 << 20
@@ -377,4 +377,4 @@ def members_of(path: Path) -> list[bytes]:
         begin = at
         _, at = _member(compressed, begin, str(path), measure)
         members.append(compressed[begin:at])
-    return members if len(members) == MEMBERS_COUNT else []
+    return members if len(members) in MEMBERS_COUNTS else []

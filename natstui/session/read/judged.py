@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from natstui.clean import clean_line
+from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
 from natstui.model.findings.recorded import Teller, found
@@ -13,6 +14,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
 from natstui.model.records.record import kind_of
+from natstui.model.servers.watch import ServersRead
 from natstui.session.files.layout import EVENTS, KEYFRAME
 from natstui.session.files.segment import readable
 from natstui.session.read.recording import Recording
@@ -68,8 +70,8 @@ def judged_moments(folder: Path) -> Iterator[State]:
     """Yield the state after every poll and what was found by it; raises SessionError."""
     state, polled = State(), False
     for record in Recording(folder, salvage=True).records():
-        # A recording tells what it found after the poll.
-        if polled and not isinstance(record, FindingsChanged):
+        # A recording tells what it found after the poll, and what was read meanwhile.
+        if polled and not isinstance(record, FindingsChanged | ServersRead | ConnectionsRead):
             yield state
             polled = False
         state = judged_after(state, record)

@@ -17,7 +17,7 @@ from natstui.session.files.folder import SegmentFile, is_recording, missing, rea
 from natstui.session.files.index import SegmentIndex, fits, read_index
 from natstui.session.files.info import SessionInfo, read_info
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.files.layout import EVENTS, FLOW, KEYFRAME
+from natstui.session.files.layout import EVENTS, FLOW, KEYFRAME, SYSTEM_KINDS
 from natstui.session.files.segment import (
     Content,
     GrowingSegment,
@@ -213,7 +213,7 @@ class Recording:
         """Keep the small parts of all segments at hand, as many as may be kept."""
         for span in self.spans[: _MOST_SMALL // 2]:
             if span.index.members and span.file.sealed:
-                kinds = span.index.records_count.keys() - {"snapshot"}
+                kinds = span.index.records_count.keys() - {"snapshot"} - SYSTEM_KINDS
                 if kinds:
                     self.part(span, (EVENTS, FLOW))
 

@@ -4,6 +4,7 @@
     samples_from ─ the acknowledgements that a state keeps
     reports_from ─ the benchmark of its keyframe, then what it did since; all it did, without one
     findings_from  the open ones of its keyframe, then what changed
+    system_from ── the servers of its keyframe, then readings of servers and connections
     polls_from ─── its keyframe's rows; then one poll in 24 s, in 6 s, in 2 s, and at last all
 
 The history that a state keeps is thinned out on a grid of time (`natstui.model.live.history`),
@@ -34,8 +35,11 @@ from natstui.session.files.layout import (
     FLOW_KINDS,
     HOUR,
     KEYFRAME,
+    MEMBERS_COUNT,
     QUARTER,
     REST,
+    SYSTEM,
+    SYSTEM_KINDS,
     groups,
     needed,
 )
@@ -83,6 +87,7 @@ class Route:
     quarter_from: int
     minutes_from: int
     all_polls_from: int
+    system_from: int
 
     @property
     def first(self) -> int:
@@ -93,6 +98,7 @@ class Route:
             self.samples_from,
             self.findings_from,
             self.reports_from,
+            self.system_from,
         )
 
     def members(self, number: int, span: Span) -> list[int]:
@@ -100,7 +106,7 @@ class Route:
         members = []
         kinds = span.index.records_count
         unknown = not span.file.sealed
-        others = kinds.keys() - FLOW_KINDS - {"snapshot"}
+        others = kinds.keys() - FLOW_KINDS - SYSTEM_KINDS - {"snapshot"}
         if unknown or any(self.happens(kind, number) for kind in others):
             members.append(EVENTS)
         if unknown or any(self.flows(kind, number) for kind in kinds.keys() & FLOW_KINDS):
@@ -110,12 +116,18 @@ class Route:
         if members and number < self.polls_from:
             # Always the same two, so that they are found among the parts kept in memory.
             return [EVENTS, FLOW]
-        return members + [m for m, since in zip(polls, depths, strict=True) if number >= since]
+        members += [m for m, since in zip(polls, depths, strict=True) if number >= since]
+        has_system = len(span.index.members) == MEMBERS_COUNT and kinds.keys() & SYSTEM_KINDS
+        if has_system and number >= self.system_from:
+            members.append(SYSTEM)
+        return members
 
     def happens(self, kind: str, number: int) -> bool:
         """Return whether an event in a segment is wanted."""
         if kind in _FINDINGS:
             return number >= self.findings_from
+        if kind in SYSTEM_KINDS:
+            return number >= self.system_from
         return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
 
     def flows(self, kind: str, number: int) -> bool:
@@ -141,6 +153,8 @@ def route(recording: Recording, at_us: int) -> Route:
         quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2], cells_count)),
         minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1], cells_count)),
         all_polls_from=min(minute_ago, _enough(spans, last, ("snapshot",), COSTS_KEPT)),
+        # Rates are between two readings.
+        system_from=min(minute_ago, max(0, last - 1)),
     )
 
 
@@ -205,8 +219,9 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
     facts, rows = number == chosen.events_from, number == chosen.polls_from
     # Samples before this segment are left out: what they add up to is in its keyframe.
     evidence = number == chosen.samples_from > chosen.events_from
-    wrong = number == chosen.findings_from
-    if not (facts or rows or evidence or wrong) and not span.index.records_count.get("gap"):
+    wrong, system = number == chosen.findings_from, number == chosen.system_from
+    wanted = facts or rows or evidence or wrong or system
+    if not wanted and not span.index.records_count.get("gap"):
         return []
     content = recording.part(span, (KEYFRAME, EVENTS))
     keyframe = content.keyframe
@@ -218,6 +233,8 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
         records.append(keyframe.evidence)
     if (rows or after_loss) and keyframe.snapshot:
         records.append(keyframe.snapshot)
+    if (system or after_loss) and keyframe.servers:
+        records.append(keyframe.servers)
     if (wrong or after_loss) and keyframe.findings:
         records.append(keyframe.findings)
     return records

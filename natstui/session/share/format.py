@@ -82,10 +82,11 @@ Buckets go from 0 to 8191; those without a count are left out.
 
 `session.json` is one JSON object; spaces do not matter there. `index.jsonl` and `recording.lock`
 need not be written: what is missing is found by reading the segments. A sealed segment is gzip of
-one or several members; natstui writes six, the keyframe in the first and events in the second, so
-that a reader can open what it needs.
+one or several members; natstui writes seven, the keyframe in the first, events in the second, and
+servers and connections in the last, so that a reader can open what it needs.
 
 Payloads are in a session only when somebody asked for them; `session.json` says so (`payloads`).
+Connections, which hold users and addresses, are in it only with `[session] connections = true`.
 
     zcat records-*.gz | jq -c 'select(.kind == "advisory") | .text'
     zcat records-*.gz | jq -c 'select(.kind == "snapshot") | .taken_at_us as $t | .consumers

@@ -26,11 +26,14 @@ _KEPT = frozenset(
         "StreamConfiguration.retention", "StreamConfiguration.discard",
         "ConsumerConfiguration.deliver_policy", "ConsumerConfiguration.ack_policy",
         "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "PollCost.backoff_reason",
+        "ServerSeen.version", "AccountServer.version", "ClientConnection.kind",
+        "ClientConnection.protocol", "ClientConnection.tls_version",
     }
 )  # fmt: skip
 _STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT, _PART = (
     "stream", "consumer", "server", "account", "user", "run", "role", "client", "part"
 )  # fmt: skip
+_SERVER_ID, _ADDRESS = "id", "address"
 _CATEGORY = {
     "EngineStarted.account": _ACCOUNT,
     "StreamColumns.name": _STREAM,
@@ -78,6 +81,26 @@ _CATEGORY = {
     "Role.consumer": _CONSUMER,
     "BenchmarkReport.role": _ROLE,
     "WorkerResult.role": _ROLE,
+    "ServersRead.leaving": _SERVER,
+    "Servers.silent": _SERVER,
+    "ServerSeen.server_id": _SERVER_ID,
+    "ServerSeen.name": _SERVER,
+    "ServerSeen.cluster": _SERVER,
+    "ServerSeen.domain": _SERVER,
+    "Meta.cluster": _SERVER,
+    "Meta.leader": _SERVER,
+    "MetaPeer.name": _SERVER,
+    "AccountSeen.name": _ACCOUNT,
+    "AccountServer.server_id": _SERVER_ID,
+    "AccountServer.name": _SERVER,
+    "AccountServer.cluster": _SERVER,
+    "Connections.silent": _SERVER,
+    "ClientConnection.server_id": _SERVER_ID,
+    "ClientConnection.server_name": _SERVER,
+    "ClientConnection.name": _CLIENT,
+    "ClientConnection.user": _USER,
+    "ClientConnection.address": _ADDRESS,
+    "Subscription.queue": _CONSUMER,
 }
 _SUBJECTS = frozenset(
     {
@@ -86,6 +109,7 @@ _SUBJECTS = frozenset(
         "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
         "SubjectsCounted.filter_subject", "SubjectsCounted.scheduled_subjects",
         "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
+        "Subscription.subject",
     }
 )  # fmt: skip
 _API_WORDS = frozenset(

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, fields
 
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts
 from natstui.model.bench.latency import bucket_high_ns, bucket_low_ns
+from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.benchmark import (
     BenchmarkFinished,
@@ -31,6 +32,7 @@ from natstui.model.records.record import (
     Unavailable,
 )
 from natstui.model.records.recording import ClockStepped, Gap
+from natstui.model.servers.watch import ServersRead
 from natstui.session.files.marks import step_text
 from natstui.units import counted
 
@@ -53,6 +55,9 @@ _UNITS = {
 }
 _UNITS_BY_NAME = {
     "at_us": _UNITS["_at_us"],
+    "down_since_us": _UNITS["_at_us"],
+    "run_id": "text",
+    "server_id": "text",
     "number": "number",
     "max_msgs_per_subject": "messages",
     "msgs_by_subject": "messages",
@@ -242,9 +247,82 @@ FINDING = Table(
         }
     ),
 )
+_STORAGE = {
+    f"{kind}_{what}_bytes": f"{text} in {where}"
+    for kind, where in (("file", "files"), ("store", "memory"))
+    for what, text in (
+        ("used", "what JetStream holds"),
+        ("reserved", "what streams with a size of their own may take"),
+        ("max", "what JetStream may hold"),
+    )
+}
+_JETSTREAM = {
+    "ha_assets_count": "streams and consumers there with several replicas",
+    "streams_count": "streams there",
+    "consumers_count": "consumers there",
+    "streams_led_count": "streams that it leads",
+    "consumers_led_count": "consumers that it leads",
+    "api_requests_count": "requests of the JetStream API since it began",
+    "api_errors_count": "requests of the JetStream API that it refused since it began",
+    "api_inflight_count": "requests of the JetStream API that it works on",
+}
+_SERVER = {
+    "server_id": "another one each time that it begins",
+    "name": "of the server",
+    "cluster": "its cluster",
+    "domain": "its JetStream domain",
+    "version": "of nats-server",
+    "started_at_us": "when it began",
+    "cpu_percent": "of one core",
+    "cores_count": "cores it may use",
+    "memory_bytes": "of the process",
+    "connections_count": "clients; of the account alone where only that is known",
+    "subscriptions_count": "subscriptions; as the connections",
+    "in_msgs": "messages it got since it began",
+    "in_bytes": "bytes it got since it began",
+    "out_msgs": "messages it sent since it began",
+    "out_bytes": "bytes it sent since it began",
+    "slow_consumers_count": "clients it cut off because they read too slowly",
+    "routes_count": "connections to servers of its cluster",
+    "leafnodes_count": "connections of leafnodes",
+    "gateways_count": "connections to other clusters",
+}
+SERVER_SAMPLE = Table(
+    "server_sample",
+    "one row per server each 10 s, and when other servers answer than before",
+    _columns(_SERVER | {"meta_leader": "who leads its meta group"} | _STORAGE | _JETSTREAM),
+)
+_CONNECTION = {
+    "server_id": "of its server",
+    "connection_id": "its number there",
+    "server_name": "of its server",
+    "kind": "Client or Leafnode",
+    "protocol": "nats, mqtt or websocket",
+    "name": "as the client calls itself",
+    "user": "its user",
+    "address": "as its server sees it",
+    "language": "of its library",
+    "version": "of its library",
+    "tls_version": "empty without TLS",
+    "rtt_us": "of the last PING of its server",
+    "subscriptions_count": "its subscriptions",
+    "pending_bytes": "what waits in the server for it",
+    "stalls_count": "times that a publisher had to wait for it",
+    "in_msgs": "messages it sent to the server",
+    "in_bytes": "bytes it sent to the server",
+    "out_msgs": "messages the server sent to it",
+    "out_bytes": "bytes the server sent to it",
+    "started_at_us": "when it connected",
+    "active_at_us": "when it sent or got something last",
+}
+CONNECTION_SAMPLE = Table(
+    "connection_sample",
+    "one row per connection each 30 s, if [session] connections = true",
+    _columns(_CONNECTION),
+)
 TABLES = (
     STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, FINDING, BENCH_INTERVAL, BENCH_LATENCY,
-    BENCH_RESULT, EVENT, CONFIGURATION,
+    BENCH_RESULT, EVENT, CONFIGURATION, SERVER_SAMPLE, CONNECTION_SAMPLE,
 )  # fmt: skip
 
 
@@ -270,6 +348,12 @@ def rows(record: Record) -> Iterator[Row]:
             yield from _report(record)
         case BenchmarkFinished():
             yield from _result(record)
+        case ServersRead():
+            yield from _servers(record)
+        case ConnectionsRead():
+            for one in record.connections.rows:
+                values = tuple(getattr(one, name) for name in _CONNECTION)
+                yield CONNECTION_SAMPLE, (record.at_us, *values)
         case _:
             yield from _event(record)
 
@@ -290,6 +374,19 @@ def _findings(record: FindingsChanged) -> Iterator[Row]:
             json.dumps(finding.numbers or {}),
         ]
         yield FINDING, (record.at_us, *values)
+
+
+def _servers(record: ServersRead) -> Iterator[Row]:
+    for server in record.servers.rows:
+        meta, it = record.servers.meta_of(server), server.jetstream
+        values: list[Value] = [getattr(server, name) for name in _SERVER]
+        values.append(None if meta is None else meta.leader)
+        if it is None:
+            values += [None] * (len(_STORAGE) + len(_JETSTREAM))
+        else:
+            values += [*astuple(it.file), *astuple(it.memory)]
+            values += [getattr(it, name) for name in _JETSTREAM]
+        yield SERVER_SAMPLE, (record.at_us, *values)
 
 
 def _configurations(record: Configured) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from functools import reduce
 from pathlib import Path
 
 from natstui.errors import SessionError
-from natstui.model.clients.watch import ClientsRead
+from natstui.model.clients.watch import ClientsRead, ConnectionsRead
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.link import LinkChanged
@@ -47,8 +47,42 @@ def recordable(record: Record, *, payloads: bool) -> Record | None:
             return replace(record, server_url=without_userinfo(record.server_url))
         case EngineStarted() if "@" in record.target:
             return replace(record, target=without_userinfo(record.target))
+        case ServersRead() if len(record.servers.accounts) > MOST_ACCOUNTS:
+            accounts = record.servers.accounts[:MOST_ACCOUNTS]
+            return replace(record, servers=replace(record.servers, accounts=accounts))
         case _:
             return record
+
+
+MOST_ACCOUNTS = 200
+"""Of the system's accounts, more than a screen lists."""
+SERVERS_EVERY_US = 10_000_000
+_BEAT_US = 2_000_000
+"""From one reading of the servers to the next, at most."""
+
+
+class ServersDue:
+    """Chooses which readings of the servers are written: one in 10 s, and what is new at once."""
+
+    def __init__(self) -> None:
+        self._at_us = 0
+        self._answering: object = None
+
+    def is_due(self, read: ServersRead) -> bool:
+        """Return whether a reading is to be written; it is taken for written then."""
+        servers = read.servers
+        answering = (
+            tuple((row.name, row.server_id) for row in servers.rows),
+            tuple((meta.cluster, meta.leader) for meta in servers.metas),
+            read.leaving,
+        )
+        passed_us = read.at_us - self._at_us
+        # A reading that comes a moment before its time is not put off to the next one.
+        waits = 0 <= passed_us < SERVERS_EVERY_US - _BEAT_US // 2
+        if waits and answering == self._answering:
+            return False
+        self._at_us, self._answering = read.at_us, answering
+        return True
 
 
 _TICK_S = 0.5
@@ -66,6 +100,8 @@ MOST_ROWS = 4_000_000
 def _weight(record: Record) -> int:
     if isinstance(record, Snapshot):
         return 1 + len(record.streams.name) + len(record.consumers.name)
+    if isinstance(record, ConnectionsRead):
+        return 1 + len(record.connections.rows)
     return 1
 
 
@@ -210,6 +246,7 @@ class Recorder:
         self._clock = clock or Clock()
         self._judge = Judge(keyframe.records())
         keyframe = _with_findings(keyframe)
+        self._servers_due = ServersDue()
         self._keyframes = KeyframeMaker()
         for record in keyframe.records():
             self._keyframes.add(record)
@@ -278,13 +315,13 @@ class Recorder:
     def _take(self, record: Record) -> None:
         """Turn a record into lines to be written."""
         kept = recordable(record, payloads=self._settings.payloads)
-        if kept is None:
-            if isinstance(record, ServersRead | ClientsRead):
-                # They are not written, and what is found of them is.
-                self._judge.add(record)
+        # Not each of these is written, and what is found of them is.
+        if kept is not None or isinstance(record, ClientsRead):
+            self._judge.add(record if kept is None else kept)
+        if isinstance(kept, ServersRead) and not self._servers_due.is_due(kept):
             return
-        self._judge.add(kept)
-        self._line(kept)
+        if kept is not None:
+            self._line(kept)
 
     def _find(self) -> None:
         """Write which findings changed; only once everything else is written."""

@@ -15,6 +15,8 @@ from natstui.session.files.layout import (
     FLOW_KINDS,
     KEYFRAME,
     MEMBERS_COUNT,
+    SYSTEM,
+    SYSTEM_KINDS,
     Poll,
     groups,
 )
@@ -64,12 +66,19 @@ def gzip_members(content: Content, polls: list[Poll]) -> list[bytes]:
     group_of = groups(polls)
     members: list[list[Piece]] = [[] for _ in range(MEMBERS_COUNT)]
     for entry in content.entries:
-        otherwise = FLOW if entry.kind in FLOW_KINDS else EVENTS
+        otherwise = _member_of(entry.kind)
         members[group_of.get(entry.line_count, otherwise)].extend(entry.pieces)
     texts = [b"".join(piece.numbered + b"\n" for piece in _by_rows(pieces)) for pieces in members]
     if content.keyframe_line:
         texts[KEYFRAME] = content.keyframe_line + b"\n"
     return [_compressed(text) for text in texts]
+
+
+def _member_of(kind: str) -> int:
+    """Return the member for records of a kind, polls aside."""
+    if kind in SYSTEM_KINDS:
+        return SYSTEM
+    return FLOW if kind in FLOW_KINDS else EVENTS
 
 
 def _by_rows(pieces: list[Piece]) -> list[Piece]:

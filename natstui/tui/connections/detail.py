@@ -197,6 +197,7 @@ class ConnectionDetail(ChartedScreen):
     def refresh_state(self) -> None:
         """Show what is known, and read it again when that is due; one that ended stays so."""
         self._renewing.keep_up()
+        self._follow_recording()
         self._match()
         one = self._one
         title = clean_line(one.name or one.address)
@@ -205,6 +206,17 @@ class ConnectionDetail(ChartedScreen):
         title += "  ·  paused (p)" if self.paused else ""
         charts = connection_charts(self._samples, monotonic(), self.window_s)
         self.show_detail(title, connection_sections(one, self._traffic, self._held), charts)
+
+    def _follow_recording(self) -> None:
+        """In a replay, show the connection as the recording has it at that moment."""
+        if self.state.replay is None:
+            return
+        recorded = self.state.connections
+        rows = () if recorded is None else recorded.newest.rows
+        one = next((row for row in rows if row.key == self._one.key), None)
+        self._problem = "" if one is not None else "it is not in the recording at this moment"
+        self._one, self._held_among = one or self._one, None
+        self._traffic = None if recorded is None else recorded.traffic.get(self._one.key)
 
     def _keep(self, reply: Answered) -> None:
         if reply.status != "done" or reply.body_json is None:

@@ -16,6 +16,7 @@ from natstui.model.clients.connection import (
     Traffic,
     traffic_between,
 )
+from natstui.model.clients.watch import MOST_CONNECTIONS, ConnectionWatch
 from natstui.model.clients.words import summary
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnections
@@ -24,14 +25,18 @@ from natstui.tui.connections.detail import ConnectionDetail
 from natstui.tui.connections.kicking import Kicking
 from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, Renewing
+from natstui.tui.frame.live import Renewing
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
 
 _decoder = decoder_of(Connections)
 
-SHOWN_ROWS = 2_000
 _RENEWED_AFTER_S = 5.0
+_NOT_RECORDED = (
+    "this recording holds no connections: they have users and addresses, so that only "
+    "connections = true in [session] records them"
+)
+_NO_CLOSED = "a recording holds no closed connections"
 
 
 class ConnectionsScreen(TableScreen):
@@ -50,7 +55,7 @@ class ConnectionsScreen(TableScreen):
         self._of_closed = False
         self._renewing = Renewing(
             self,
-            lambda: ReadConnections(0, self._of_closed, SHOWN_ROWS),
+            lambda: ReadConnections(0, self._of_closed, MOST_CONNECTIONS),
             _RENEWED_AFTER_S,
             self._keep,
             self._forget,
@@ -74,9 +79,17 @@ class ConnectionsScreen(TableScreen):
         super().refresh_state()
 
     @property
+    def _recorded(self) -> ConnectionWatch | None:
+        """The connections of a recording, where it holds them; None live."""
+        state = self.state
+        return None if state.replay is None or self._of_closed else state.connections
+
+    @property
     def _shown(self) -> Connections | None:
-        """What is known of the server behind what is shown; a recording has none."""
-        return None if self.state.replay is not None else self._seen
+        """What is known of the connections: as they were read last, or as a recording has them."""
+        if self.state.replay is None:
+            return self._seen
+        return None if self._recorded is None else self._recorded.newest
 
     def _keep(self, reply: Answered) -> None:
         """Keep newer rows; what cannot be read leaves those that are known, with the reason."""
@@ -90,15 +103,16 @@ class ConnectionsScreen(TableScreen):
 
     def view(self) -> ConnectionView:
         """Return the connections, as far as they are known."""
-        seen = self._shown
-        return ConnectionView(() if seen is None else seen.rows, self._rates)
+        seen, recorded = self._shown, self._recorded
+        rates = self._rates if recorded is None else recorded.traffic
+        return ConnectionView(() if seen is None else seen.rows, rates)
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
-            return NO_SERVER
+            return _NO_CLOSED if self._of_closed else _NOT_RECORDED
         if self._problem:
             return self._problem
         if self._seen is None:
@@ -127,7 +141,8 @@ class ConnectionsScreen(TableScreen):
         """Show those that ended, or those that are there again."""
         self._of_closed = not self._of_closed
         self._forget()
-        self._renewing.ask()
+        if self.state.replay is None:
+            self._renewing.ask()
         self.refresh_state()
 
 

@@ -22,7 +22,7 @@ from natstui.model.live.totals import (
     stored_per_s,
 )
 from natstui.model.servers.leaders import leaders_of
-from natstui.model.servers.server import ServerRates, Servers, ServerSeen
+from natstui.model.servers.server import Servers, ServerSeen
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
@@ -116,14 +116,11 @@ class _Worst(Found):
         self.all = self.open
 
 
-def panels(systems: Sequence[SystemState], rates: Mapping[str, ServerRates]) -> list[Panel]:
-    """Return every panel that has something to say of these systems.
-
-    `rates` has what each server got and sent a second, by its id.
-    """
+def panels(systems: Sequence[SystemState]) -> list[Panel]:
+    """Return every panel that has something to say of these systems."""
     several = len(systems) > 1
     worst = joined(systems, lambda one: FindingView(one.state, one.late_us, _Worst(one.state)))
-    servers = joined(systems, lambda one: server_view(one.state, rates))
+    servers = joined(systems, lambda one: server_view(one.state))
     streams = joined(systems, lambda one: StreamView(one.state, one.late_us))
     consumers = joined(systems, lambda one: ConsumerView(one.state, one.late_us))
     events = joined(systems, lambda one: FoldedEvents(one.state, one.late_us, _FOLDED_EVENTS))
@@ -222,14 +219,13 @@ def _most(
     return sorted(rows, key=rank, reverse=True)[:MOST_ROWS]
 
 
-def server_view(state: State, rates: Mapping[str, ServerRates]) -> ServerView:
-    """Return the servers of a system; in a recording those that its streams name."""
+def server_view(state: State) -> ServerView:
+    """Return the servers of a system; where none is known, those that its streams name."""
     leaders = leaders_of(state.streams.columns, state.consumers.columns)
     watch = state.servers
-    seen = watch.newest if state.replay is None and watch.newest and watch.newest.rows else None
+    seen = watch.newest if watch.newest is not None and watch.newest.rows else None
     seen = seen or _named_servers(state)
-    down = watch.down if state.replay is None else ()
-    return ServerView(seen, rates, leaders, down, shown_at_us(state))
+    return ServerView(seen, watch.rates, leaders, watch.down, shown_at_us(state))
 
 
 def _named_servers(state: State) -> Servers:

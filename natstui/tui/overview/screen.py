@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from natstui.model.findings.finding import Finding
 from natstui.model.records.record import Advisory
-from natstui.model.servers.server import ServerRates, Servers, rates_between
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
 from natstui.tui.frame.live import LiveScreen
@@ -90,10 +89,6 @@ class OverviewScreen(LiveScreen):
         self.tables: dict[PanelId, PanelTable] = {panel: PanelTable(panel) for panel in PANELS}
         self._shown: Mapping[PanelId, Panel] = {}
         self._visible: dict[str, tuple[Hashable, ...]] = {}
-        self._servers: dict[str, Servers] = {}
-        """The newest servers of each system, by its name,"""
-        self._rates: dict[str, ServerRates] = {}
-        """and what each got and sent a second, by its id."""
 
     def body(self) -> Iterable[Widget]:
         """Bands of panels, each as high as there is room."""
@@ -120,20 +115,9 @@ class OverviewScreen(LiveScreen):
 
     def refresh_state(self) -> None:
         """Show the newer rows of every panel."""
-        self._read_rates()
-        self._shown = {panel.id: panel for panel in panels(self.where.shown, self._rates)}
+        self._shown = {panel.id: panel for panel in panels(self.where.shown)}
         self._arrange()
         self.tables["wrong"].set_class(bool(self._shown["wrong"].rows.order), "-bad")
-
-    def _read_rates(self) -> None:
-        """Take over what each server got and sent between its two newest readings."""
-        for one in self.where.shown:
-            newest, before = one.state.servers.newest, self._servers.get(one.name)
-            if newest is None or newest is before:
-                continue
-            if before is not None:
-                self._rates |= rates_between(before, newest)
-            self._servers[one.name] = newest
 
     def _arrange(self) -> None:
         """Give every panel its place."""

@@ -21,7 +21,7 @@ from natstui.model.servers.words import removable, removal_question, summary
 from natstui.tui.frame.action_keys import REMOVE_SERVER
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, Renewing
+from natstui.tui.frame.live import LiveScreen, Renewing
 from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
@@ -128,6 +128,9 @@ class ServerScreen(TableScreen):
     def refresh_state(self) -> None:
         """Show the newer state, and read the servers again when that is due."""
         self._renewing.keep_up()
+        if self.state.replay is not None:
+            self._rates = self.state.servers.rates
+            self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
         super().refresh_state()
         rows = 1 if self._shown is None else len(self._shown.rows)
         self.table.styles.height = 1 + max(1, min(rows, _MOST_ROWS))
@@ -137,8 +140,8 @@ class ServerScreen(TableScreen):
 
     @property
     def _shown(self) -> Servers | None:
-        """What is known of the server behind what is shown; a recording has none."""
-        return None if self.state.replay is not None else self._seen
+        """What is known of the servers: as they were read last, or as a recording has them."""
+        return self._seen if self.state.replay is None else self.state.servers.newest
 
     def _keep(self, reply: Answered) -> None:
         """Keep newer rows; what cannot be read leaves those that are known, with the reason."""
@@ -162,7 +165,7 @@ class ServerScreen(TableScreen):
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
-            return NO_SERVER
+            return "this recording holds no servers"
         if self._seen is not None and not self._problem:
             return "no server could be read: NOT AVAILABLE says why"
         return self._problem or "asking every server …"

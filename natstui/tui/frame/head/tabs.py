@@ -44,13 +44,20 @@ TABS = (
 )
 
 
+def _connections_count(state: State) -> int:
+    if state.clients is not None:
+        return state.clients.connections_count
+    recorded = state.connections
+    return 0 if recorded is None else len(recorded.newest.rows) + recorded.newest.left_out_count
+
+
 def counts(states: Sequence[State]) -> dict[str, Cell]:
     """Return what stands behind the name of each tab; nothing where it is not known."""
     numbers = {
         "streams": sum(len(state.streams) for state in states),
         "consumers": sum(len(state.consumers) for state in states),
-        "server": sum(len(state.servers.known) for state in states if state.replay is None),
-        "connections": sum(one.clients.connections_count for one in states if one.clients),
+        "server": sum(len(state.servers.known) for state in states),
+        "connections": sum(map(_connections_count, states)),
         "buckets": sum(
             config.kind != "stream"
             for state in states

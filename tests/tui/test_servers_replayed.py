@@ -1,0 +1,148 @@
+"""A real cluster, recorded and replayed: the overview, the servers and the connections of then."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.clients.watch import ConnectionsRead
+from natstui.model.servers.watch import ServersRead
+from natstui.session.files.folder import segments
+from natstui.session.read.recording import Recording
+from natstui.session.share.pack import pack, unpack
+from natstui.session.share.verify import verify
+from tests.jetstream.test_connections import as_user
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.test_overview import panel
+from tests.tui.viewer import Viewer, replaying
+
+pytestmark = pytest.mark.xdist_group("servers replayed")
+
+SYSTEM = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
+
+
+@contextmanager
+def recorder(sessions: Path, url: str) -> Iterator[Path]:
+    """Record a server with its connections inside the block; yield the folder."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "natstui", "record", "--sessions", str(sessions), "--server", url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **SYSTEM, "NATSTUI_SESSION_CONNECTIONS": "true"},
+    )
+    with child:
+        try:
+            assert child.stdout is not None
+            yield Path(child.stdout.readline().strip())
+        finally:
+            child.send_signal(signal.SIGTERM)
+            child.communicate(timeout=60)
+
+
+async def readings(folder: Path, names: set[str]) -> None:
+    """Wait until a recording holds a reading of exactly these servers, and one of connections."""
+    for _ in range(300):
+        records = list(Recording(folder).records())
+        reads = [record for record in records if isinstance(record, ServersRead)]
+        answered = bool(reads) and {row.name for row in reads[-1].servers.rows} == names
+        if answered and any(isinstance(record, ConnectionsRead) for record in records):
+            return
+        await asyncio.sleep(0.2)
+    raise AssertionError(f"no reading of {names}")
+
+
+def servers_of(viewer: Viewer) -> dict[str, list[str]]:
+    return {row[0]: row for row in panel(viewer, "servers")}
+
+
+@pytest.mark.cluster
+async def test_a_replay_has_the_servers_and_connections_of_then(tmp_path: Path) -> None:
+    with Cluster() as lab:
+        urls = [as_user(url, "app") for url in lab.urls]
+        nc = await nats.connect(urls[0], name="shop-of-ann")
+        await nc.jetstream().add_stream(name="S", subjects=["s"], num_replicas=3)
+        with recorder(tmp_path, ",".join(urls)) as folder:
+            await readings(folder, {"n1", "n2", "n3"})
+            lab.node("n3").kill()
+            await readings(folder, {"n1", "n2"})
+        await nc.close()
+    assert verify(folder).findings == ()
+    async with replaying(folder, first="overview", size=(200, 50)) as viewer:
+        await viewer.type_command("seek +600s")
+        await viewer.until(lambda: "down" in servers_of(viewer).get("n3", [""] * 2)[1], "n3 down")
+        rows = servers_of(viewer)
+        assert rows.keys() == {"n1", "n2", "n3"} and "4 Servers 3" in viewer.words
+        await viewer.press("4")
+        await viewer.until(lambda: viewer.rows().keys() == {"n1", "n2", "n3"}, "the servers")
+        rows_of = viewer.rows()
+        assert rows_of["n3"]["meta"].startswith("down")
+        for name in ("n1", "n2"):
+            row = rows_of[name]
+            assert row["cluster"] == "LAB" and row["version"] and row["memory"] not in ("", "–")
+            assert "B" in row["file"] and row["uptime"] not in ("", "–")
+        assert "told by the system account" in viewer.words
+        assert "META GROUP" in viewer.words and "3 members" in viewer.words
+        assert "ACCOUNTS" in viewer.words
+        await viewer.press("6")
+        await viewer.until(lambda: "shop-of-ann" in viewer.rows(), "the connections")
+        row = viewer.rows()["shop-of-ann"]
+        assert row["user"] == "app" and row["state"] == "open"
+        at = list(viewer.rows()).index("shop-of-ann")
+        await viewer.press(*["down"] * at, "enter")
+        await viewer.until(lambda: "CONSUMERS IT HOLDS" in viewer.words, "the connection")
+        assert "asking" not in viewer.words and "127.0.0.1:" in viewer.words
+        await viewer.press("escape", "o")
+        await viewer.until(lambda: "no closed connections" in viewer.words, "none closed")
+
+
+@pytest.mark.cluster
+async def test_a_shared_recording_names_no_server_client_user_or_address(tmp_path: Path) -> None:
+    with Cluster(size_count=1) as lab:
+        url = as_user(lab.urls[0], "app")
+        nc = await nats.connect(url, name="shop-of-ann")
+        with recorder(tmp_path, url) as folder:
+            await readings(folder, {"n1"})
+        await nc.close()
+    assert pack(folder, tmp_path / "shared.tar", redact=True, progress=lambda done, of: None)
+    shared = unpack(tmp_path / "shared.tar", tmp_path / "shared")
+    text = lines_of(shared)
+    plain = lines_of(folder)
+    for name in (b"shop-of-ann", b"127.0.0.1", b'"n1"', b"LAB", b'"APP"', b'"app"', b'"sys"'):
+        assert name not in text, name
+        assert name in plain or name == b'"sys"', name
+    assert b'"connections_read"' in text and b'"servers_read"' in text
+    async with replaying(shared, first="server", size=(200, 50)) as viewer:
+        await viewer.type_command("seek +600s")
+        await viewer.until(lambda: "server-1" in viewer.rows(), "the servers")
+        assert viewer.rows()["server-1"]["meta"] == "leader"
+        await viewer.press("6")
+        await viewer.until(lambda: any("client-" in name for name in viewer.rows()), "the clients")
+
+
+def lines_of(folder: Path) -> bytes:
+    """Return all lines of a recording, inflated."""
+    return b"".join(gzip.decompress(file.path.read_bytes()) for file in segments(folder))
+
+
+async def test_a_recording_without_them_says_so(tmp_path: Path) -> None:
+    scenario = Scenario(streams=2, consumers=4)
+    folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 5)])
+    async with replaying(folder, first="server") as viewer:
+        await viewer.until(lambda: "this recording holds no servers" in viewer.words)
+        await viewer.press("6")
+        await viewer.until(lambda: "connections = true in [session] records them" in viewer.words)
+        await viewer.press("0")
+        await viewer.until(lambda: servers_of(viewer).keys() == {"n1"}, "what streams name")

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ class Shop:
 
     url: str
     """Where clients connect."""
+    system: Mapping[str, str]
+    """The settings of its system account, as variables of the environment."""
 
 
 @contextmanager
@@ -56,7 +58,7 @@ def running_shop(store: Path | None) -> Iterator[Shop]:
                 start_new_session=True,
             )
         try:
-            yield Shop(_url(process, Path(scratch)))
+            yield _opened(process, Path(scratch))
         finally:
             _stop(process)
     finally:
@@ -74,8 +76,8 @@ def _writable(store: Path) -> Path:
         raise UsageError(f"--store {store}: cannot be written: {reason}") from error
 
 
-def _url(process: subprocess.Popen[bytes], scratch: Path) -> str:
-    """Wait until the shop is open and return its URL; raise BrokerFailed with the reason."""
+def _opened(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
+    """Wait until the shop is open and return it; raise BrokerFailed with the reason."""
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
@@ -85,7 +87,9 @@ def _url(process: subprocess.Popen[bytes], scratch: Path) -> str:
     answer = json.loads(line)
     if "error" in answer:
         raise BrokerFailed(answer["error"])
-    return str(answer["url"])
+    user, password = answer["system_user"], answer["system_password"]
+    system = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
+    return Shop(answer["url"], system)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -125,13 +129,15 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
         from natstui.cli.open_viewer import ENGINE, open_viewer
 
         _forget_other_servers()
+        # Who may ask the servers themselves: so every screen has content.
+        os.environ.update(shop.system)
         open_viewer((*ENGINE, "--server", shop.url), guided=True)
 
 
 def _forget_other_servers() -> None:
     """Remove variables that name another server or user: the demo's server would refuse them."""
     for name in list(os.environ):
-        if name.startswith(("NATS_", "NATSTUI_CONNECTION_")):
+        if name.startswith(("NATS_", "NATSTUI_CONNECTION_", "NATSTUI_SYSTEM_")):
             del os.environ[name]
 
 

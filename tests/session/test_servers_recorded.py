@@ -94,7 +94,6 @@ def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -
     return Recording(made(tmp_path_factory.mktemp("sessions"), records))
 
 
-
 @pytest.mark.parametrize("at_s", [9, 59, 60, 61, 125, 181, 199, 215, 299])
 def test_a_moment_has_the_servers_and_connections_of_then(
     recording: Recording, records: list[Record], at_s: int
@@ -127,7 +126,9 @@ def test_a_seek_reads_servers_of_the_last_segments_only(recording: Recording) ->
     last = len(recording.spans) - 1
     assert chosen.system_from == last - 1
     assert all(len(span.index.members) == MEMBERS_COUNT for span in recording.spans)
-    read = [SYSTEM in chosen.members(number, recording.spans[number]) for number in range(last + 1)]
+    read = [
+        SYSTEM in chosen.members(number, recording.spans[number]) for number in range(last + 1)
+    ]
     assert read == [False] * (last - 1) + [True] * 2
     events = recording.part(recording.spans[0], (EVENTS,)).entries
     assert "servers_read" not in {entry.kind for entry in events}

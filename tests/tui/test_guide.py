@@ -6,9 +6,10 @@ from pathlib import Path
 
 import nats
 import pytest
-from nats.js.api import StreamConfig
+from nats.js.api import ConsumerConfig, StreamConfig
 from textual.widgets._toast import Toast
 
+from natstui.model.findings.catalogue.consumers import ACK_LIMIT
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned
 from natstui.tui.app.controls import guide
@@ -55,7 +56,7 @@ async def test_each_step_ends_with_what_it_asks_for(account: Account) -> None:
     await with_a_consumer(account)
     async with viewing(account.url, size=(80, 24)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
-        assert "/10" not in viewer.text
+        assert f"/{len(STEPS)}" not in viewer.text
         await viewer.type_command("guide")
         await at_step(viewer, 1, "2 shows every consumer")
         await viewer.press("2")
@@ -68,35 +69,81 @@ async def test_each_step_ends_with_what_it_asks_for(account: Account) -> None:
         await viewer.press("escape", "3")
         await at_step(viewer, 5, "t asks for a time: type 2m ago. 5 lists all that is wrong")
         await viewer.press("5")
-        await at_step(viewer, 6, "a work queue of your own: 1, then a")
+        await at_step(viewer, 6, "one that can be fixed here: . opens the form for it")
+        await viewer.press("ctrl+g")
+        await at_step(viewer, 7, "What is fixed leaves this list within seconds")
+        await viewer.press("0")
+        await at_step(viewer, 8, "a work queue of your own: 1, then a")
         await viewer.press("1", "a")
-        await at_step(viewer, 6, "Type a name, ↓ to Retention, → until workqueue. ^s sends it")
+        await at_step(viewer, 8, "Type a name, ↓ to Retention, → until workqueue. ^s sends it")
         await viewer.type("jobs")
         await viewer.press(*["down"] * 4, "right", "right", "ctrl+s")
-        await at_step(viewer, 7, "a form for a benchmark")
+        await at_step(viewer, 9, "a form for a benchmark")
         queue = await stream_named(account, "jobs")
         assert queue.retention == "workqueue", "as the step says"
         await viewer.press("b", "b")
-        await at_step(viewer, 7, "^o has ready ones, as 15,000 to 3; ^s runs it")
+        await at_step(viewer, 9, "^o has ready ones, as 15,000 to 3; ^s runs it")
         await viewer.press("ctrl+o")
-        await at_step(viewer, 7, "↓ to fanout-slow: 15,000 to 3. ^s runs it as it is")
+        await at_step(viewer, 9, "↓ to fanout-slow: 15,000 to 3. ^s runs it as it is")
         await viewer.until(lambda: "fanout-slow" in viewer.text, "the list has it")
         await viewer.press("escape", "escape", "ctrl+g")
-        await at_step(viewer, 8, "R records everything")
+        await at_step(viewer, 10, "R records everything")
         await viewer.press("R")
-        await at_step(viewer, 8, "R again ends it")
+        await at_step(viewer, 10, "R again ends it")
         await viewer.press("R")
-        await at_step(viewer, 8, "enter replays one")
+        await at_step(viewer, 10, "enter replays one")
         await viewer.press("ctrl+g")
-        await at_step(viewer, 9, "what stood out in the newest recording")
+        await at_step(viewer, 11, "what stood out in the newest recording")
         await viewer.press("ctrl+g")
-        await at_step(viewer, 10, "? lists every key")
+        await at_step(viewer, 12, "? lists every key")
         await viewer.press("question_mark")
         await viewer.press("escape")
         await viewer.until(lambda: "That was all" in viewer.words, "the last line")
-        assert "/10 " not in viewer.text
+        assert f"/{len(STEPS)} " not in viewer.text
         await viewer.press("ctrl+g")
         await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
+
+
+@pytest.mark.server
+async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed(
+    account: Account,
+) -> None:
+    nc = await nats.connect(account.url)
+    jetstream = nc.jetstream()
+    await jetstream.add_stream(name="RETURNS", subjects=["returns"])
+    config = ConsumerConfig(durable_name="fraud-check", max_ack_pending=2, ack_wait=3600)
+    pull = await jetstream.pull_subscribe("returns", durable="fraud-check", config=config)
+    for _ in range(5):
+        await jetstream.publish("returns", b"one")
+    await pull.fetch(2)
+    async with viewing(account.url, size=(120, 40)) as viewer:
+        await viewer.until(lambda: viewer.app.state.findings.open(), "it is stuck", 60.0)
+        await viewer.type_command("guide")
+
+        async def skip(to: int, name: str) -> None:
+            await viewer.press("ctrl+g")
+            await viewer.until(
+                lambda: type(viewer.app.screen).__name__ == name and f"{to}/" in viewer.words, name
+            )
+
+        await skip(2, "ConsumersScreen")
+        await skip(3, "ConsumerDetail")
+        await skip(4, "MessagesScreen")
+        await skip(5, "EventsScreen")
+        await skip(6, "FindingsScreen")
+        await at_step(viewer, 6, "fraud-check gets no more")
+        await viewer.until(lambda: "fraud-check" in viewer.words.partition("SEVERITY")[2])
+        await viewer.press("full_stop")
+        await at_step(viewer, 6, "0 makes it ten times as many")
+        await viewer.press("0", "ctrl+s")
+        await at_step(viewer, 7, "What is fixed leaves this list")
+        info = await jetstream.consumer_info("RETURNS", "fraud-check")
+        assert info.config.max_ack_pending == 20
+        await viewer.until(
+            lambda: not any(it.kind is ACK_LIMIT for it in viewer.app.state.findings.open()),
+            "it heals",
+        )
+    await nc.close()
 
 
 async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +161,7 @@ async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
     async with fed(*engine_records(), size=size) as viewer:
         await viewer.type_command("guide")
         for number in range(1, len(STEPS) + 1):
-            await viewer.until(lambda at=number: f"{at}/10 " in viewer.text)  # type: ignore[misc]
+            await viewer.until(lambda at=number: f"{at}/{len(STEPS)} " in viewer.text)  # type: ignore[misc]
             if number == 7:
                 break
             await viewer.press("ctrl+g")
@@ -125,7 +172,7 @@ async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
 
 
 def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
-    step = STEPS[6]
+    step = STEPS[8]
     planned = State().after(BenchmarkPlanned(1, "r", PLAN))
     assert "^s runs it" in step.said(State())
     assert step.said(planned).startswith("It runs")
@@ -148,7 +195,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
         await viewer.press("f2")
         await at_step(viewer, 2, "billing is stuck: ↓ to it, enter says why")
         await viewer.type_command("guide")
-        await viewer.until(lambda: "/10 " not in viewer.text, "no guide")
+        await viewer.until(lambda: f"/{len(STEPS)} " not in viewer.text, "no guide")
 
 
 async def test_every_key_that_a_step_names_exists() -> None:

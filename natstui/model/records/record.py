@@ -209,8 +209,8 @@ NEVER_RECORDED = (
     ServersSoFar,
     ClientsRead,
 )
-"""Kinds that are about recordings, replays, analyses and who looks on; what a keyframe repeats; and
-facts of clients, of which only the findings are recorded."""
+"""Kinds that are about recordings, replays, analyses and who looks on; what a keyframe repeats;
+and facts of clients, of which only the findings are recorded."""
 
 
 def kind_of(cls: type) -> str:

@@ -304,7 +304,7 @@ COMMANDS: tuple[Word, ...] = (
     ),
     Word(("theme",), "THEME", "another look", _theme),
     Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
-    Word(("guide",), "", "ten steps through natstui; again ends them", _guide),
+    Word(("guide",), "", "twelve steps through natstui; again ends them", _guide),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )

@@ -1,8 +1,8 @@
 """The process behind `natstui demo`: broker and shop, alive as long as its stdin is open.
 
 Usage: `python -m natstui.jetstream.testbed.shop.process SCRATCH [STORE]`. It prints one line of
-JSON, `{"url": …}` when the shop is open or `{"error": …}`, and removes SCRATCH at its end, also
-when the process that started it was killed.
+JSON, `{"url": …}` with the system account's user when the shop is open or `{"error": …}`, and
+removes SCRATCH at its end, also when the process that started it was killed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ if sys.platform != "win32":
 
 _LOOK_AGAIN_S = 1.0
 
-_CONFIG = """
-accounts {
-  SHOP {
-    jetstream { max_memory: 64MB, max_file: 512MB, max_streams: 50, max_consumers: 200 }
-    users: [ { user: shop, password: shop } ]
-  }
-  SYS { users: [ { user: admin, password: admin } ] }
-}
+_SYSTEM = "admin"
+"""User and password of the system account: it is on this machine alone, and gone with the demo."""
+_CONFIG = f"""
+accounts {{
+  SHOP {{
+    jetstream {{ max_memory: 64MB, max_file: 512MB, max_streams: 50, max_consumers: 200 }}
+    users: [ {{ user: shop, password: shop }} ]
+  }}
+  SYS {{ users: [ {{ user: {_SYSTEM}, password: {_SYSTEM} }} ] }}
+}}
 system_account: SYS
 no_auth_user: shop
 """
@@ -88,7 +90,7 @@ async def _serve(store: Path | None) -> None:
         client = await connect(Connection(servers=(broker.url,), client_name="demo shop"))
         try:
             await open_shop(client)
-            _say({"url": broker.url})
+            _say({"url": broker.url, "system_user": _SYSTEM, "system_password": _SYSTEM})
             work = {
                 ended,
                 *map(asyncio.ensure_future, (run_shop(client), _keep_alive(broker, client))),

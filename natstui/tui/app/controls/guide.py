@@ -1,6 +1,7 @@
 """The guide: one sentence at a time, from the first table to an analysis.
 
-A step is over when the user did what it says; a key skips it. Nothing is done for the user.
+A step is over when the user did what it says; a key skips it and brings the screen of the next one
+into view. Nothing else is done for the user.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import ClassVar, NamedTuple
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from natstui.model.findings.catalogue.consumers import STANDSTILL
+from natstui.model.findings.catalogue.consumers import ACK_LIMIT, STANDSTILL
+from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.tui.app.controls.part import Part
+from natstui.tui.findings.advice import messages_message
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Open, ToApp
 from natstui.tui.kit.keys import key_of
 
 _KEY = re.compile(r"\{([a-z._]+)\|(\S+?)\}")
@@ -25,6 +29,10 @@ _KEY = re.compile(r"\{([a-z._]+)\|(\S+?)\}")
 
 class _Step(NamedTuple):
     text: str
+    mode: str = ""
+    """The list that it is about: it comes into view where the step before is skipped."""
+    opens: Callable[[State], ToApp | None] = lambda state: None
+    """What opens then on a list."""
     reached: str = ""
     """The screen that ends the step, by its class: most are imported only when they are wanted."""
     left: str = ""
@@ -61,6 +69,10 @@ def _replays(state: State) -> bool:
     return state.replay is not None
 
 
+def _waits_for_acks(state: State) -> bool:
+    return any(one.kind is ACK_LIMIT for one in state.findings.open())
+
+
 def _runs_load(state: State) -> bool:
     view = state.benchmark
     return view is not None and view.planned is not None and view.finished is None
@@ -70,31 +82,95 @@ def _ran_load(state: State) -> bool:
     return state.benchmark is not None and state.benchmark.finished is not None
 
 
+def _stopped(state: State) -> str:
+    """Return the consumer that waits for acknowledgements: the first of the list."""
+    return next(one.entity.consumer for one in state.findings.open() if one.kind is ACK_LIMIT)
+
+
+def _worst_finding(state: State) -> Finding | None:
+    """Return that of a consumer that is stuck, else the worst of a consumer; None without one."""
+    found = [one for one in state.findings.open() if one.entity.consumer]
+    stuck = [one for one in found if one.kind in STANDSTILL]
+    if stuck:
+        return min(stuck, key=lambda one: STANDSTILL.index(one.kind))
+    return found[0] if found else None
+
+
+def _worst(state: State) -> str:
+    """Return which consumer to look at."""
+    found = _worst_finding(state)
+    if found is None:
+        return "Move to any of them with ↓"
+    if found.kind in STANDSTILL:
+        return f"{found.entity.consumer} is stuck: ↓ to it"
+    return f"{found.entity.consumer}: {found.kind.word}. ↓ to it"
+
+
+def _place_of_worst(state: State) -> ToApp | None:
+    found = _worst_finding(state)
+    return None if found is None else Open("consumer", found.entity.stream, found.entity.consumer)
+
+
+def _messages_of_worst(state: State) -> ToApp | None:
+    found = _worst_finding(state)
+    return None if found is None else messages_message(found)
+
+
 STEPS = (
     _Step(
         "What is wrong, what moves, who leads. {screen.consumers|2} shows every consumer.",
-        "ConsumersScreen",
+        "overview",
+        reached="ConsumersScreen",
     ),
     _Step(
         "STATUS says what each one does, or what holds it back. {worst}, enter says why.",
-        "ConsumerDetail",
+        "consumers",
+        reached="ConsumerDetail",
     ),
     _Step(
         "What is wrong, since when, on what evidence, and what to do. "
         "{consumer.messages|m} shows the messages.",
-        "MessagesScreen",
+        opens=_place_of_worst,
+        reached="MessagesScreen",
     ),
     _Step(
         "Enter opens one, escape goes back. {screen.events|3} shows what happened.",
-        "EventsScreen",
+        opens=_messages_of_worst,
+        reached="EventsScreen",
     ),
     _Step(
         "The newest stands first. {events.time|t} asks for a time: type 2m ago. "
         "{screen.findings|5} lists all that is wrong.",
-        "FindingsScreen",
+        "events",
+        reached="FindingsScreen",
+    ),
+    _Step(
+        "↓ to one that can be fixed here: {finding.act|.} opens the form for it.",
+        "findings",
+        left="ConsumerForm",
+        there=(
+            (
+                "ConsumerForm",
+                "The cursor is where it helps: 0 makes it ten times as many. ^s sends it, escape "
+                "leaves.",
+            ),
+        ),
+        meanwhile=(
+            (
+                _waits_for_acks,
+                "{stopped} gets no more: too many messages wait for their ack. ↓ to it, "
+                "{finding.act|.} opens the form.",
+            ),
+        ),
+    ),
+    _Step(
+        "What is fixed leaves this list within seconds, {finding.over|f} shows it again. "
+        "{screen.overview|0} has what is left.",
+        reached="OverviewScreen",
     ),
     _Step(
         "Now a work queue of your own: {screen.streams|1}, then {stream.add|a}.",
+        "streams",
         left="StreamForm",
         there=(
             (
@@ -106,6 +182,7 @@ STEPS = (
     _Step(
         "{screen.benchmark|b}, and {bench.pick|b} again: a form for a benchmark. ^o there has "
         "ready ones, as 15,000 to 3; ^s runs it.",
+        "benchmark",
         holds=_ran_load,
         there=(
             (
@@ -180,8 +257,15 @@ class Guide(Part):
         return self._at < _OFF
 
     def action_next(self) -> None:
-        """Go on to the next step, or end."""
+        """Go on to the next step and its screen, or end."""
         self._go(self._at + 1)
+        if self._at < _END:
+            step = STEPS[self._at]
+            if step.mode:
+                # As its key does: not from a screen where something is typed.
+                self._app.call_later(self._app.run_action, f"switch_mode('{step.mode}')")
+            if (message := step.opens(self._state())) is not None:
+                self._app.post_message(message)
         self._changed()
 
     def begin_or_end(self) -> None:
@@ -235,16 +319,6 @@ class Guide(Part):
         words = _KEY.sub(key, STEPS[self._at].said(self._state(), self._open()))
         if "{worst}" in words:
             words = words.replace("{worst}", _worst(self._state()))
+        if "{stopped}" in words:
+            words = words.replace("{stopped}", _stopped(self._state()))
         return f"{self._at + 1}/{_END}  {words}" + (f"  ({key_id}: next)" if key_id else "")
-
-
-def _worst(state: State) -> str:
-    """Return which consumer to look at: one that is stuck, else one with the worst finding."""
-    found = [one for one in state.findings.open() if one.entity.consumer]
-    if not found:
-        return "Move to any of them with ↓"
-    stuck = [one for one in found if one.kind in STANDSTILL]
-    if stuck:
-        plainest = min(stuck, key=lambda one: STANDSTILL.index(one.kind))
-        return f"{plainest.entity.consumer} is stuck: ↓ to it"
-    return f"{found[0].entity.consumer}: {found[0].kind.word}. ↓ to it"

@@ -122,12 +122,13 @@ async def test_what_is_not_allowed_is_said_on_the_screen(
         assert "an operator adds it" in viewer.words
 
 
-async def test_a_recording_has_no_server_to_ask(tmp_path: Path) -> None:
+async def test_a_recording_without_connections_says_how_they_are_recorded(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     async with replaying(folder) as viewer:
         await viewer.press("6")
-        await viewer.until(lambda: "there is no server behind it" in viewer.words, "the reason")
+        told = "connections = true in [session] records them"
+        await viewer.until(lambda: told in viewer.words, "the reason")
 
 
 async def test_of_too_many_the_busiest_are_kept(nats_server: Broker) -> None:

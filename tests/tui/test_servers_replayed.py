@@ -23,8 +23,6 @@ from natstui.session.read.recording import Recording
 from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
 from tests.jetstream.test_connections import as_user
-from tests.session.making import made
-from tests.session.scenario import Scenario
 from tests.tui.test_overview import panel
 from tests.tui.viewer import Viewer, replaying
 
@@ -142,15 +140,3 @@ async def test_a_shared_recording_names_no_server_client_user_or_address(
 def lines_of(folder: Path) -> bytes:
     """Return all lines of a recording, inflated."""
     return b"".join(gzip.decompress(file.path.read_bytes()) for file in segments(folder))
-
-
-async def test_a_recording_without_them_says_so(tmp_path: Path) -> None:
-    scenario = Scenario(streams=2, consumers=4)
-    folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 5)])
-    async with replaying(folder, first="server") as viewer:
-        await viewer.until(lambda: "this recording holds no servers" in viewer.words)
-        await viewer.press("6")
-        await viewer.until(lambda: "connections = true in [session] records them" in viewer.words)
-        await viewer.type_command("seek +60s")
-        await viewer.press("0")
-        await viewer.until(lambda: servers_of(viewer).keys() == {"n1"}, "what streams name")

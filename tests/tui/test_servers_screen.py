@@ -219,5 +219,5 @@ async def test_a_recording_shows_what_it_has_of_the_server(tmp_path: Path) -> No
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     async with replaying(folder) as viewer:
         await viewer.press("4")
-        await viewer.until(lambda: "there is no server behind it" in viewer.words, "the reason")
+        await viewer.until(lambda: "this recording holds no servers" in viewer.words, "the reason")
         assert "CONNECTION" in viewer.text

@@ -33,8 +33,7 @@ _decoder = decoder_of(Connections)
 
 _RENEWED_AFTER_S = 5.0
 _NOT_RECORDED = (
-    "this recording holds no connections: they have users and addresses, so that only "
-    "connections = true in [session] records them"
+    "this recording holds no connections: only connections = true in [session] records them"
 )
 _NO_CLOSED = "a recording holds no closed connections"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import nats
 import pytest
 
+from natstui.cli.demo import running_shop
 from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
 from tests.jetstream.demo_watch import ask, eventually
 
@@ -107,6 +108,15 @@ async def test_a_killed_broker_comes_back_with_its_messages_its_streams_and_its_
     # It was in memory only.
     telemetry = "STREAM.INFO.TELEMETRY"
     await eventually(running.url, telemetry, lambda a: a["state"]["messages"] > 0)
+
+
+async def test_the_screen_of_a_demo_may_ask_the_server_itself() -> None:
+    with running_shop(None) as shop:
+        user, password = (shop.system[f"NATSTUI_SYSTEM_{name}"] for name in ("USER", "PASSWORD"))
+        nc = await nats.connect(shop.url, user=user, password=password)
+        reply = json.loads((await nc.request("$SYS.REQ.SERVER.PING.VARZ", timeout=10)).data)
+        await nc.close()
+    assert reply["data"]["cores"] > 0 and reply["data"]["server_name"] == "natstui-demo"
 
 
 async def test_a_store_is_kept_from_one_demo_to_the_next(temporary: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # What belongs to another server must not be tried on this one.
     monkeypatch.setenv("NATS_USER", "somebody")
     monkeypatch.setenv("NATSTUI_CONNECTION_PASSWORD", "secret")
+    monkeypatch.setenv("NATSTUI_SYSTEM_CONTEXT", "elsewhere")
     return folder
 
 

@@ -129,7 +129,6 @@ class ServerScreen(TableScreen):
         """Show the newer state, and read the servers again when that is due."""
         self._renewing.keep_up()
         if self.state.replay is not None:
-            self._rates = self.state.servers.rates
             self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
         super().refresh_state()
         rows = 1 if self._shown is None else len(self._shown.rows)
@@ -158,7 +157,9 @@ class ServerScreen(TableScreen):
         """Return the servers, as far as they are known."""
         state = self.state
         down = () if self._shown is None else state.servers.down
-        return ServerView(self._shown, self._rates, self._leaders, down, shown_at_us(state))
+        # Until it was asked twice here, those that are known anyway, as in a recording.
+        rates = self._rates if self._rates and state.replay is None else state.servers.rates
+        return ServerView(self._shown, rates, self._leaders, down, shown_at_us(state))
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""

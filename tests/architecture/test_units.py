@@ -36,6 +36,7 @@ EXCEPTIONS: dict[str, str] = {
     "SubjectsCounted.msgs_by_subject": "the name begins with its unit",
     "Threshold.value": "its unit stands beside it",
     "Point.value": "the unit is that of the column it was read from",
+    "ConnectionWatch.traffic": "the number in its key names a connection",
     "SystemRow.exit_code": "a code, not an amount",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -201,6 +201,8 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen))
         await viewer.press("a")
         await on_form(viewer)
+        assert isinstance(viewer.app.focused, Input)
+        assert viewer.app.focused.parent is await jump_to(viewer, "name"), "typing names it"
         stream = await jump_to(viewer, "stream")
         assert stream.text == "NEW"
         await fill(viewer, name="c", stream="NOPE")

@@ -152,7 +152,7 @@ _WORDS: Mapping[str, str] = {
     "screen.findings": "what is wrong now, worst first, and what to do",
     "screen.findings_too": "what is wrong now, worst first, and what to do",
     "screen.overview": "what is wrong, what moves, who leads",
-    "screen.server": "the servers and who leads, and what we may and cost",
+    "screen.server": "the servers and who leads; what this user may do, and what watching costs",
     "screen.streams": "every stream",
     "sessions.analyse": "what it tells: what stood out, and every table",
     "sessions.delete": "delete the recording; it asks with its size",

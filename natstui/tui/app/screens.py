@@ -195,7 +195,7 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
 
     screen = _form_screen(message, state)
     if isinstance(screen, FormScreen):
-        screen.begins_at = message.what.partition(" ")[2]
+        screen.begins_at = message.what.partition(" ")[2] or screen.begins_at
     return screen
 
 

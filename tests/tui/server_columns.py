@@ -130,7 +130,7 @@ def _same(text: Callable[[Told], str]) -> Judge:
 
 def _without_bar(text: str) -> str:
     """Return what stands behind the bar of a cell; the whole where there is no bar."""
-    return text.lstrip("▓░ ")
+    return text.lstrip("█▉▊▋▌▍▎▏░ ")
 
 
 def _between(

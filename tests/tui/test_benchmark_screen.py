@@ -155,7 +155,7 @@ def test_the_distribution_is_as_long_as_its_counts_and_shows_where_the_percentil
     colors = {line.label: line.parts[0][2] for line in lines}
     assert (colors["< 0.2"], colors["< 1.1"], colors["≥ 1.1"]) == ("a", "b", "c")
     few = distribution_section(view, 70, 5).lines
-    assert [line.label for line in few] == ["< 0.5", "< 1.0", "< 1.5", "≥ 1.5"]
+    assert [line.label for line in few] == ["< 0.4", "< 0.8", "< 1.2", "≥ 1.2"]
     close = distribution_section(latencies(us100010=50, us100040=50), 70).lines
     assert [line.label for line in close] == ["< 100"], "no finer than a bucket"
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
+from natstui.tui.kit.sparkline import bar, scaled_sparkline, sparkline
 
 values = st.lists(st.one_of(st.none(), st.floats()), max_size=60)
 
@@ -30,3 +30,9 @@ def test_a_scale_is_that_of_the_marks_not_of_single_values() -> None:
     text = scaled_sparkline([0.0, 10.0, 4.0, 4.0], 2, lambda value: f"{value:g}")
     assert text == f"{sparkline([0.0, 10.0, 4.0, 4.0], 2)} 0–5"
     assert scaled_sparkline([None, None], 2, str) == "–"
+
+
+def test_a_bar_shows_eighths_and_more_than_nothing_as_more() -> None:
+    assert [bar(share, 4) for share in (0, 0.001, 0.25, 0.3, 1, 7)] == [
+        "░░░░", "▏░░░", "█░░░", "█▎░░", "████", "████",
+    ]  # fmt: skip

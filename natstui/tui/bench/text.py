@@ -19,6 +19,7 @@ from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.view import BenchmarkView
 from natstui.tui.bench.charts import summed_workers
 from natstui.tui.kit.sections import Section, line
+from natstui.tui.kit.sparkline import bar
 from natstui.units import UNKNOWN, count_text, duration_text, local_text
 
 _NARROW = 100
@@ -43,12 +44,6 @@ def title_text(view: BenchmarkView, width: int = 120) -> str:
         result = view.finished.result
         parts.append(f"{result.verdict}{' · PARTIAL' if result.partial else ''}")
     return "  ·  ".join(parts)
-
-
-def bar(ratio: float, width: int = 20) -> str:
-    """Return a progress bar."""
-    full = round(max(0.0, min(1.0, ratio)) * width)
-    return "█" * full + "░" * (width - full)
 
 
 def hanging(text: str, width: int) -> str:
@@ -150,7 +145,7 @@ def distribution_section(
         if row == last and not count:
             continue
         edge = _ms_in_steps(min(row + 1, last) * step_ns, step_ns)
-        told = f"{_bar(count / most, room)} {count_text(count):>5}"
+        told = f"{bar(count / most, room, empty=' ')} {count_text(count):>5}"
         color = sum(row_of(end_ns) < row for end_ns in (p50_ns, p99_ns))
         parts = ((0, room, colors[color]),) if color < len(colors) else ()
         label = f"≥ {edge}" if row == last else f"< {edge}"
@@ -163,24 +158,17 @@ _MOST_ROWS = 12
 
 
 def _round_step_ns(least_ns: float) -> int:
-    """Return the next round number of nanoseconds: 1, 2 or 5 with zeros."""
-    power: int = 10 ** math.floor(math.log10(max(1.0, least_ns)))
-    return next(round_ns for step in (1, 2, 5, 10) if (round_ns := step * power) >= least_ns)
+    """Return the next round number of nanoseconds."""
+    power: int = 10 ** max(0, math.floor(math.log10(max(1.0, least_ns))) - 1)
+    return next(step * power for step in _ROUND if step * power >= least_ns)
+
+
+_ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 
 
 def _ms_in_steps(latency_ns: int, step_ns: int) -> str:
     """Return milliseconds with as many decimals as tell the steps apart."""
     return f"{latency_ns / 1e6:.{max(0, 7 - len(str(step_ns)))}f}"
-
-
-_PARTS = " ▏▎▍▌▋▊▉█"
-
-
-def _bar(ratio: float, width: int) -> str:
-    """Return a bar to the eighth of a cell; more than 0 is seen as more."""
-    eighths = round(8 * width * ratio)
-    eighths = max(1, eighths) if ratio > 0 else 0
-    return ("█" * (eighths // 8) + _PARTS[eighths % 8].strip()).ljust(width)
 
 
 def _together(marks: Sequence[str]) -> str:

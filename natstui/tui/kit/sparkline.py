@@ -49,12 +49,17 @@ def scaled_sparkline(
     return f"{sparkline(values, width).lstrip()} 0–{written(max(0.0, *known))}"
 
 
-def bar(share: float, width: int) -> str:
-    """Return a share from 0 to 1 as a bar of `width` cells; more than 0 is seen as more."""
-    filled = round(width * min(1.0, max(0.0, share)))
-    if share > 0:
-        filled = max(1, filled)
-    return "▓" * filled + "░" * (width - filled)
+def bar(share: float, width: int, empty: str = "░") -> str:
+    """Return a share from 0 to 1 as a bar of `width` cells, to the eighth of a cell.
+
+    More than 0 is seen as more.
+    """
+    eighths = round(8 * width * min(1.0, max(0.0, share)))
+    whole, part = divmod(max(1, eighths) if share > 0 else 0, 8)
+    return ("█" * whole + _PARTS[part]).ljust(width, empty)
+
+
+_PARTS: Sequence[str] = ("", *"▏▎▍▌▋▊▉")
 
 
 def _block(value: float | None, top: float) -> str:

@@ -110,7 +110,8 @@ def _names(kind: Any) -> Iterator[str]:
 
 
 def test_no_command_that_writes_is_left_out() -> None:
-    commands = set(_that_write(root, ()))
+    # A benchmark is confirmed for what its plan takes: tests/cli/test_bench.py.
+    commands = {one for one in _that_write(root, ()) if not one.startswith("bench ")}
     known = {it.headless for it in CATALOGUE.values() if it.headless}
     beside = {word for it in CATALOGUE.values() for word in it.beside}
     assert commands == known | beside | {"undo"}

@@ -25,6 +25,8 @@ class OnTerminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         environ = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        # Else they would be believed in place of the size that this terminal has.
+        environ = {name: it for name, it in environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             stdin=slave,

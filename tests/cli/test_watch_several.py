@@ -54,9 +54,12 @@ class Watched:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def until(self, test: Callable[[dict[str, Any]], bool]) -> float:
-        """Wait for a row from now on that passes; return when it came."""
-        seen_count, end_s = len(self.rows), time.monotonic() + LONG_S
+    def until(
+        self, test: Callable[[dict[str, Any]], bool], seen_count: int | None = None
+    ) -> float:
+        """Wait for a row from now on, or after so many, that passes; return when it came."""
+        seen_count = len(self.rows) if seen_count is None else seen_count
+        end_s = time.monotonic() + LONG_S
         while time.monotonic() < end_s:
             fresh = self.rows[seen_count:]
             seen_count += len(fresh)
@@ -115,10 +118,12 @@ async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
             watched.until(stream_of(name))
         streams = {(row["system"], row["name"]) for _, row in watched.rows if is_stream(row)}
         assert streams == {("a", "A"), ("b", "B"), ("c", "C")}
-        since_s = time.monotonic()
+        since_s, seen_count = time.monotonic(), len(watched.rows)
         servers["b"].freeze()
         servers["c"].kill()
-        watched.until(lambda row: row["system"] == "c" and row.get("link") == "reconnecting")
+        watched.until(
+            lambda row: row["system"] == "c" and row.get("link") == "reconnecting", seen_count
+        )
         for _ in range(5):
             watched.until(stream_of("a"))
         # Its own process is frozen, then killed: another one is started.
@@ -126,8 +131,9 @@ async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
         os.kill(child, signal.SIGSTOP)
         for _ in range(3):
             watched.until(stream_of("a"))
+        seen_count = len(watched.rows)
         os.kill(child, signal.SIGKILL)
-        watched.until(lambda row: row["system"] == "b" and row.get("state") == "ended")
+        watched.until(lambda row: row["system"] == "b" and row.get("state") == "ended", seen_count)
         ended = [row for _, row in watched.rows if row.get("state") == "ended"]
         assert [(row["system"], row["exit_code"]) for row in ended] == [("b", -signal.SIGKILL)]
         servers["b"].thaw()

@@ -78,7 +78,7 @@ async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
         )
         assert "ORDERS › pushed, 30 delivered" in viewer.words
         assert "who pulls is in no list of a server" in viewer.words
-        assert "servers count what it sent, not where to" in viewer.words
+        assert "servers count its messages, pulls and acks too, but not by subject" in viewer.words
         assert "server1, number" in viewer.words and "python3" in viewer.words
         assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
         for _ in range(100):

@@ -136,7 +136,7 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
     async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.until(lambda: len(viewer.table.rows.order) == count + 1, "all of them")
-        assert "values of those in view" in viewer.words
+        assert "values are read for keys in view" in viewer.words
         await viewer.press("end", "up")
         shown = f"k.{count - 1:05}"
         await viewer.until(lambda: f"{shown} {count - 1}" in viewer.words, "a value in view")

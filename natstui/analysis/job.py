@@ -44,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
             log = Path(words.log or f"{scratch}/spark.log")
             if words.pipe:
                 print_into(log)
-            send({"kind": "result", **_result(words, Path(scratch), log, send)})
+            result = _result(words, Path(scratch), log, send)
+        # Who gets it closes stdin, which would interrupt the removal of the folder.
+        send({"kind": "result", **result})
     except NatstuiError as error:
         send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
         return error.exit_code

@@ -105,11 +105,12 @@ class RunAssets:
         stream, lines = self.plan.stream, list[str]()
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         names = [role.consumer for role in roles if role.consumer is not None]
-        if stream is not None and not stream.create and any(one.acks != "none" for one in roles):
+        acks = any(role.acks != "none" for role in roles)
+        if stream is not None and not stream.create and acks:
             info = await self._ask(f"STREAM.INFO.{self.stream}")
             for name in names:
-                its = await self._ask(f"CONSUMER.INFO.{self.stream}.{name}")
-                if count := its["num_pending"] + its["num_ack_pending"]:
+                consumer = await self._ask(f"CONSUMER.INFO.{self.stream}.{name}")
+                if count := consumer["num_pending"] + consumer["num_ack_pending"]:
                     lines.append(f"up to {count:,} messages of consumer {name} are acknowledged")
             count = info["state"]["messages"]
             if count and not names and info["config"]["retention"] == "workqueue":
@@ -131,9 +132,9 @@ class RunAssets:
         names: list[str] = []
         async for data in self.client.pages(f"CONSUMER.LIST.{self.stream}"):
             names += [
-                one["name"] or one["config"]["name"]
-                for one in json.loads(data).get("consumers") or []
-                if one["config"].get("description") == made_for(self.run_id)
+                consumer["name"] or consumer["config"]["name"]
+                for consumer in json.loads(data).get("consumers") or []
+                if consumer["config"].get("description") == made_for(self.run_id)
             ]
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
 

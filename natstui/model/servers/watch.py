@@ -147,7 +147,7 @@ NO_SERVERS = ServerWatch()
 def watch_of(so_far: ServersSoFar) -> ServerWatch:
     """Return what is known of the servers, as a keyframe has it."""
     newest = so_far.newest
-    known = {one.seen.name: one for one in so_far.known}
+    known = {server.seen.name: server for server in so_far.known}
     return ServerWatch(
         newest.servers, newest.at_us, known, newest.leaving, newest.meta_elected_at_us
     )

@@ -351,8 +351,8 @@ def rows(record: Record) -> Iterator[Row]:
         case ServersRead():
             yield from _servers(record)
         case ConnectionsRead():
-            for one in record.connections.rows:
-                values = tuple(getattr(one, name) for name in _CONNECTION)
+            for connection in record.connections.rows:
+                values = tuple(getattr(connection, name) for name in _CONNECTION)
                 yield CONNECTION_SAMPLE, (record.at_us, *values)
         case _:
             yield from _event(record)

@@ -70,7 +70,7 @@ def _replays(state: State) -> bool:
 
 
 def _waits_for_acks(state: State) -> bool:
-    return any(one.kind is ACK_LIMIT for one in state.findings.open())
+    return any(finding.kind is ACK_LIMIT for finding in state.findings.open())
 
 
 def _runs_load(state: State) -> bool:
@@ -84,16 +84,17 @@ def _ran_load(state: State) -> bool:
 
 def _stopped(state: State) -> str:
     """Return the consumer that waits for acknowledgements: the first of the list."""
-    return next(one.entity.consumer for one in state.findings.open() if one.kind is ACK_LIMIT)
+    findings = state.findings.open()
+    return next(finding.entity.consumer for finding in findings if finding.kind is ACK_LIMIT)
 
 
 def _worst_finding(state: State) -> Finding | None:
     """Return that of a consumer that is stuck, else the worst of a consumer; None without one."""
-    found = [one for one in state.findings.open() if one.entity.consumer]
-    stuck = [one for one in found if one.kind in STANDSTILL]
+    findings = [finding for finding in state.findings.open() if finding.entity.consumer]
+    stuck = [finding for finding in findings if finding.kind in STANDSTILL]
     if stuck:
-        return min(stuck, key=lambda one: STANDSTILL.index(one.kind))
-    return found[0] if found else None
+        return min(stuck, key=lambda finding: STANDSTILL.index(finding.kind))
+    return findings[0] if findings else None
 
 
 def _worst(state: State) -> str:

@@ -45,7 +45,10 @@ _FAULT_S = 13.0
 _NOTICED_S = 8.0
 """How much longer a freeze of the node we are connected to lasts: until pings tell of it."""
 _NAMED_S = 10.0
-_CLEARED_S = 5.0
+_LIST_S, _INTERVAL_S = 4.0, 1.0
+_CLEARED_S = _LIST_S + 2 * _INTERVAL_S
+"""A list asked for just before the recovery is answered in part, and after `_LIST_S`; the next
+begins an interval later, and has until the one after that."""
 _ASKED_EVERY_S = 0.1
 """How often we ask the leaders ourselves."""
 _AT_ONCE_S = 0.5
@@ -68,7 +71,7 @@ class Watcher:
     """The engine's parts as the viewer has them, and those of `watch --json` beside them."""
 
     def __init__(self) -> None:
-        self.control = PollControl(1.0)
+        self.control = PollControl(_INTERVAL_S)
         self.collector = Collector()
         self.records: list[tuple[float, Record]] = []
         self.seen: list[Seen] = []

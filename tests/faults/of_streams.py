@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tests.faults.ground import Act, Fault, Ground
@@ -46,6 +47,24 @@ async def mirror(g: Ground) -> None:
     })  # fmt: skip
 
 
+def publishes(stream: str) -> Act:
+    async def do(g: Ground) -> None:
+        async def once() -> None:
+            await g.publish(stream)
+            await asyncio.sleep(0.2)
+
+        g.repeat(stream, once)
+
+    return do
+
+
+def stops(stream: str) -> Act:
+    async def do(g: Ground) -> None:
+        g.stop(stream)
+
+    return do
+
+
 def of_stream(name: str, code: str, *acts: Act | None, **more: Any) -> Fault:
     break_it, mend, prepare = acts
     assert break_it is not None and mend is not None
@@ -71,8 +90,9 @@ STREAM_FAULTS = (
                           subjects=["HALFQUEUE.a", "HALFQUEUE.b"]),
                    consumer("HALFQUEUE", filter_subject="HALFQUEUE.a")), after_s=1),
     of_stream("INTEREST", "NT-S22",
-              then(deletes_consumer("INTEREST", "C"), publish("INTEREST", 3)),
-              consumer("INTEREST"), both("INTEREST", retention="interest"), after_s=1),
+              then(deletes_consumer("INTEREST", "C"), publishes("INTEREST")),
+              then(stops("INTEREST"), consumer("INTEREST")),
+              both("INTEREST", retention="interest"), after_s=1),
     of_stream("DELETED", "NT-S31", deletes_stream("DELETED"), stream("DELETED"),
               stream("DELETED")),
     of_stream("MIRROR", "NT-S11", deletes_stream("ORIGIN"), deletes_stream("MIRROR"), mirror,

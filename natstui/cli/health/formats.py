@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from natstui.clean import clean_json, clean_line
@@ -10,7 +11,7 @@ from natstui.cli.health.report import NotJudged, Report, Verdict
 from natstui.cli.metrics.exposition import finding_lines
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.finding import Finding
+from natstui.model.findings.finding import Finding, folded
 from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.units import counted, duration_text, moment_text
@@ -66,9 +67,14 @@ def _left_open(report: Report) -> Iterator[str]:
 
 
 def _paragraphs(report: Report) -> Iterator[str]:
-    for finding in report.findings:
+    for line in folded(report.findings):
         yield ""
-        yield from paragraph(finding, report.at_us)
+        yield from paragraph(line.first, report.at_us)
+        if line.others:
+            named = [clean_line(one.entity.text) for one in line.others[:_OPEN_COUNT]]
+            more = len(line.others) - len(named)
+            last = f" and {more} more" if more else ""
+            yield f"{_INDENT}{line.others_text} of the same kind: {', '.join(named)}{last}"
 
 
 def paragraph(one: Finding, now_us: int) -> Iterator[str]:
@@ -102,6 +108,7 @@ def json_of(report: Report) -> str:
             "not_read": list(report.unread),
             "not_judged": [_not_judged_json(one) for one in report.not_judged],
             "findings": [finding_json(finding) for finding in report.findings],
+            "findings_count": dict(Counter(one.kind.code for one in report.findings)),
         },
         ensure_ascii=True,
     )

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 SLOW = "Slow Consumer"
 """How the server's reason begins when it ended a connection that did not read fast enough."""
+REFUSED = "Maximum Account Connections"
+"""How it begins when the account has as many connections as it may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from natstui.model.clients.connection import (
+    REFUSED,
     SLOW,
     ClientConnection,
     Connections,
@@ -19,6 +20,7 @@ WINDOW_US = 60_000_000
 MOST_CONNECTIONS = 2_000
 """Of connections that are passed on one by one, the busiest."""
 _KEPT_COUNT = 10
+_ENDED_COUNT = 100
 _SHARED_COUNT = 1_000
 
 
@@ -28,6 +30,16 @@ class ClientCount:
 
     client: str
     times_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedClient:
+    """A client whose connection ended, by the server's clock."""
+
+    client: str
+    active_at_us: int
+    """When it sent or received something last."""
+    stopped_at_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,10 @@ class ClientsRead:
     shared_count: dict[str, int] | None = None
     """Subjects that several connections subscribe to without a queue group: how many of them;
     None where there are too many subscriptions to read them all."""
+    ended: tuple[ClosedClient, ...] = ()
+    """Clients whose connections ended within the last minute, the newest first."""
+    refused_count: int = 0
+    """Clients that servers refused within the last minute: the account has no room for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +122,9 @@ def clients_read(
         for one in closed
         if one.stopped_at_us is not None and one.stopped_at_us > at_us - WINDOW_US
     ]
-    named = Counter(one.name or one.user or one.library or "a client" for one in recent)
+    # A client that is refused tries again and again; that there is no room is its cause.
+    ended = [one for one in recent if not (one.reason or "").startswith(REFUSED)]
+    named = Counter(one.name or one.user or one.library or "a client" for one in ended)
     slow = Counter(
         one.called for one in recent if one.reason is not None and one.reason.startswith(SLOW)
     )
@@ -118,4 +136,16 @@ def clients_read(
         tuple(ClientCount(*each) for each in slow.most_common(_KEPT_COUNT)),
         missing,
         shared,
+        _closed_clients(ended),
+        len(recent) - len(ended),
     )
+
+
+def _closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ...]:
+    """Return clients whose connections ended, the newest first."""
+    closed = [
+        ClosedClient(one.called, one.active_at_us, one.stopped_at_us)
+        for one in ended
+        if one.kind == "Client" and one.stopped_at_us is not None
+    ]
+    return tuple(sorted(closed, key=lambda one: -one.stopped_at_us)[:_ENDED_COUNT])

@@ -14,6 +14,7 @@ from natstui.model.findings.facts.memory import Memory
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
+from natstui.units import counted
 
 _PLACEHOLDER = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
 RESOLVED_KEPT = 200
@@ -279,6 +280,43 @@ class Findings:
 
     def _raised(self) -> Iterator[Finding]:
         return (w.finding for each in self.watched.values() for w in each if w.raised)
+
+
+FOLDED_FROM = 4
+"""So many findings of one kind are one line with their count."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedFinding:
+    """A finding, and others of the same kind that one line reports with it."""
+
+    first: Finding
+    others: tuple[Finding, ...] = ()
+
+    @property
+    def others_text(self) -> str:
+        """Return `and 12 others`; empty where it is alone."""
+        return f"and {counted(len(self.others), 'other')}" if self.others else ""
+
+
+def folded(findings: Iterable[Finding]) -> list[FoldedFinding]:
+    """Return lines for findings, the worst first: one for all of a kind, from four of them on.
+
+    What is open is not folded with what is over.
+    """
+    alike: dict[tuple[Kind, bool], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.kind, finding.until_us is None), []).append(finding)
+    lines = []
+    for some in alike.values():
+        if len(some) < FOLDED_FROM:
+            lines += [FoldedFinding(finding) for finding in some]
+            continue
+        # There may be 50,000: they need no order among themselves.
+        first = min(some, key=worst_first)
+        others = tuple(finding for finding in some if finding is not first)
+        lines.append(FoldedFinding(first, others))
+    return sorted(lines, key=lambda line: worst_first(line.first))
 
 
 def worst_first(finding: Finding) -> tuple[int, bool, int]:

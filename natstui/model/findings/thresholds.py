@@ -368,15 +368,27 @@ SERVER_CPU_SHARE = _threshold(
 CLIENT_CLOSES = _threshold(
     15, "closes", "times", "connections of one name that are closed within a minute",
 )  # fmt: skip
+REFUSED_FEWEST = int(
+    _threshold(3, "connections refused", "times", "fewer refused clients in a minute say nothing")
+)
 CLIENT_SUBSCRIPTIONS = _threshold(
     5_000, "subscriptions", "times", "a connection with more subscriptions than this is "
                                      "probably leaking them",
 )  # fmt: skip
 UNBALANCED_SHARE = _threshold(
-    2.0, "unbalanced", "times", "of the even share: a server that leads so many leads too many",
+    2.0, "unbalanced", "times", "of the even share: a server that leads more leads too many",
 )  # fmt: skip
-UNBALANCED_FEWEST = 6
-"""Streams with replicas; of fewer, nobody need be even."""
+UNBALANCED_FEWEST = int(
+    _threshold(6, "unbalanced, fewest", "times", "fewer streams with replicas need not be even")
+)
+UNBALANCED_DEVIATIONS = _threshold(
+    3.0, "unbalanced, by chance", "times",
+    "the standard deviation of leaders that are elected by chance: less says nothing",
+)  # fmt: skip
+UNBALANCED_AFTER_S = _threshold(
+    300.0, "unbalanced, restart", "s",
+    "after a server came back, leaders may be uneven for this long",
+)  # fmt: skip
 REPLICAS_POLLS = int(
     _threshold(3, "replicas compared", "times", "polls in which a replica has other messages")
 )

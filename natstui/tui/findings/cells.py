@@ -48,6 +48,8 @@ class Found:
         """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
         self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_over else ())]
+        self.others_text: Sequence[str] = ()
+        """For each row, how many others of its kind it has with it; empty where each is alone."""
 
 
 def is_hint(finding: Finding) -> bool:
@@ -139,7 +141,9 @@ def _code(view: FindingView, row: int) -> Cell:
 
 def _entity(view: FindingView, row: int) -> Cell:
     """The stream or the consumer that it is about, the account, or what cannot be seen."""
-    return Cell(entity_text(view.at(row).entity), "strong" if view.told(row) else "dim")
+    others = view.found.others_text[row] if row < len(view.found.others_text) else ""
+    text = " ".join(filter(None, (entity_text(view.at(row).entity), others)))
+    return Cell(text, "strong" if view.told(row) else "dim")
 
 
 def _what(view: FindingView, row: int) -> Cell:

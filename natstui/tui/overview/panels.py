@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from natstui.clean import clean_line
-from natstui.model.findings.finding import Finding, worst_first
+from natstui.model.findings.finding import Finding, folded, worst_first
 from natstui.model.findings.thresholds import STORE_FULL_SHARE, STORE_NEAR_SHARE
 from natstui.model.live.rates import trend_per_s
 from natstui.model.live.state import State, shown_at_us
@@ -111,7 +110,9 @@ class _Worst(Found):
     def __init__(self, state: State) -> None:
         serious = (it for it in state.findings.told() if it.kind.severity != "info")
         self.left_out_count = 0
-        self.open = heapq.nsmallest(MOST_ROWS, serious, key=worst_first)
+        lines = folded(serious)[:MOST_ROWS]
+        self.open = [line.first for line in lines]
+        self.others_text = [line.others_text for line in lines]
         self.silenced, self.over = [], []
         self.all = self.open
 

@@ -283,3 +283,31 @@ def test_a_consumer_that_the_server_made_for_sourcing_says_whom_it_feeds() -> No
     verdict = consumer_verdict(life.state, 0)
     assert (verdict.word, verdict.evidence) == ("sourcing", "feeds ALL, 5 pending")
     assert statuses(life.state) == [SOURCING]
+
+
+def test_an_interest_stream_without_a_consumer_is_named_when_something_is_published() -> None:
+    life = Life({}, INTEREST)
+    life.polls(3, stream={"last_seq": 120, "stored_msgs": 0})
+    # All was consumed, its consumer is deleted, and nothing comes: nothing is lost.
+    life.is_there = False
+    life.polls(20, stream={"consumers_count": 0})
+    assert "NT-S22" not in life.open
+    life.poll(stream={"last_seq": 123})
+    finding = life.open["NT-S22"]
+    assert finding.kind.word == "no consumer for subject"
+    assert finding.text == "no consumer: 3 messages published and not kept"
+    assert finding.numbers["published_alone_msgs"] == 3
+    # It lasts while there is no consumer, however rarely something is published.
+    life.polls(40)
+    assert life.open["NT-S22"].since_us == finding.since_us
+    life.is_there = True
+    life.polls(2, stream={"consumers_count": 1})
+    assert "NT-S22" not in life.open
+
+
+def test_an_interest_stream_that_is_idle_or_new_or_was_changed_drops_nothing() -> None:
+    for config in (INTEREST, INTEREST | {"mirror": "O"}, INTEREST | {"sealed": True}):
+        life = Life({}, config)
+        life.is_there = False
+        life.polls(30, stream={"consumers_count": 0, "stored_msgs": 100})
+        assert "NT-S22" not in life.open

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from natstui.model.clients.watch import ClientsRead, ClosedClient
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
 from natstui.model.findings.facts.stream import StreamFacts
@@ -110,6 +111,89 @@ def test_unacked_messages_of_a_dead_client_wait_for_a_pull() -> None:
     assert life.words == {"unacked messages wait for a pull"}
 
 
+HOUR = {"ack_wait_ns": 3600 * 10**9, "durable": True}
+
+
+def ended(life: Life, active_s: float, stopped_s: float) -> ClientsRead:
+    """Return that the connection of a client ended."""
+    closed = ClosedClient("billing-7", at_us(active_s), at_us(stopped_s))
+    return ClientsRead(at_us(life.second), 3, (), (), (), ended=(closed,))
+
+
+def received_five(life: Life) -> None:
+    """Let a client work for half a minute, and receive five messages that it does not ack."""
+    for second in range(30):
+        life.poll(stream=storing(second), waiting_pulls_count=second % 2, **moving(second))
+    delivered = moving(30) | {"ack_floor_stream_seq": 395, "ack_floor_consumer_seq": 395}
+    life.poll(stream=storing(30), ack_pending_msgs=5, waiting_pulls_count=0, **delivered)
+
+
+def test_messages_of_a_client_that_died_are_named_until_they_are_redelivered() -> None:
+    life, shown = Life(HOUR), []
+    received_five(life)
+    life.polls(5)
+    life.add(ended(life, 30, 33))
+    for _ in range(60):
+        life.poll()
+        shown.append("NT-C50" in life.open)
+    assert shown.index(True) <= 10 and False not in shown[10:]
+    finding = life.open["NT-C50"]
+    assert finding.sequences == (396,) and life.words == {"client closed with unacked messages"}
+    assert finding.text.startswith("5 ack pending, unchanged for ")
+    assert "connection of client billing-7 ended" in finding.text
+    # Another client comes: the five are delivered again only after ack wait.
+    life.add(ClientsRead(at_us(life.second), 3, (), (), ()))
+    life.polls(5, waiting_pulls_count=1)
+    assert life.words == {"client closed with unacked messages"}
+    life.polls(3, waiting_pulls_count=1, redelivered_msgs=5, delivered_consumer_seq=405,
+               delivered_at_us=at_us(life.second))  # fmt: skip
+    assert "NT-C50" not in life.open
+
+
+def test_a_subscriber_that_ended_with_unacked_messages_is_named() -> None:
+    config = HOUR | {"pull": False, "deliver_subject": "deliver.s"}
+    life = Life(config)
+    for second in range(20):
+        life.poll(stream=storing(second), push_bound=True, **moving(second))
+    life.polls(4, push_bound=False, ack_pending_msgs=5)
+    # It reconnects.
+    life.polls(4, push_bound=True, ack_pending_msgs=5)
+    assert life.open == {}
+    life.polls(20, push_bound=False)
+    assert life.words == {"client closed with unacked messages"}
+
+
+def test_clients_that_work_on_what_they_received_did_not_die() -> None:
+    # A batch of many minutes, while other clients come and go.
+    life = Life(HOUR)
+    received_five(life)
+    life.add(ended(life, 10, 12))
+    for _ in range(300):
+        life.poll()
+        assert life.open == {}
+    # One that acks as it goes, and a connection that ended meanwhile.
+    life = Life(HOUR)
+    received_five(life)
+    life.add(ended(life, 31, 32))
+    for second in range(60):
+        life.poll(acked_at_us=at_us(life.second))
+        assert life.open == {}, second
+    # Others that pull, while one of them is restarted.
+    life = Life(HOUR)
+    received_five(life)
+    life.add(ended(life, 31, 32))
+    for second in range(20):
+        life.poll(waiting_pulls_count=2)
+        assert life.open == {}, second
+    # One that nobody keeps: the server removes it.
+    life = Life(HOUR | {"durable": False})
+    received_five(life)
+    life.add(ended(life, 31, 32))
+    for _ in range(60):
+        life.poll()
+        assert "NT-C50" not in life.open
+
+
 LIMITED = {"max_msgs": 100}
 
 
@@ -131,7 +215,79 @@ def test_lost_messages_are_added_up_and_held_with_the_total() -> None:
         )  # fmt: skip
         now = "NT-C12" in life.open
         changes, before = changes + (now is not before), now
-    assert changes == 1 and life.open["NT-C12"].numbers["lost_msgs"] > 500
+    finding = life.open["NT-C12"]
+    assert changes == 1 and finding.numbers["lost_msgs"] > 500
+    # 30 a second are not received.
+    assert finding.numbers["lost_per_min"] == pytest.approx(1800, rel=0.2)
+    assert "a minute; max messages is 100, it keeps the last 3s" in finding.text
+
+
+def overflowing(retention: str, per_s: int, received_per_s: int) -> Life:
+    """Return a stream that acks and a limit of 100 messages empty, for half a minute."""
+    life = Life({}, {"retention": retention, "max_msgs": 100})
+    for second in range(30):
+        last, received = 1000 + per_s * second, 800 + received_per_s * second
+        pending = min(100, 40 + max(0, per_s - received_per_s) * second)
+        life.poll(
+            stream={"first_seq": last - pending + 1, "last_seq": last, "stored_msgs": pending,
+                    "last_at_us": at_us(second), "first_at_us": at_us(second - 2)},
+            pending_msgs=pending, waiting_pulls_count=0, delivered_at_us=at_us(second),
+            acked_at_us=at_us(second), delivered_consumer_seq=received,
+            delivered_stream_seq=last - pending, ack_floor_consumer_seq=received,
+            ack_floor_stream_seq=last - pending,
+        )  # fmt: skip
+    return life
+
+
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+def test_a_limit_that_removes_pending_messages_of_a_queue_is_named(retention: str) -> None:
+    finding = overflowing(retention, 50, 20).open["NT-C12"]
+    assert finding.entity.consumer == "C"
+    # 30 a second are removed unread; what may lie between two replies is taken off.
+    assert finding.numbers["lost_per_min"] == pytest.approx(1680, rel=0.1)
+    assert finding.text.startswith("at least ") and "max messages is 100" in finding.text
+
+
+def test_queues_near_their_limit_that_are_worked_off_lose_nothing() -> None:
+    for retention in ("workqueue", "interest"):
+        for per_s in (0, 20, 5000):
+            assert "NT-C12" not in overflowing(retention, per_s, per_s).open
+    # Bursts that are worked off, with messages of former consumers missing in between.
+    life = Life({}, {"retention": "workqueue", "max_msgs": 100})
+    received = 0
+    for second in range(60):
+        pending = 95 - 19 * (second % 6)
+        received += 95 if second % 6 == 0 else 19
+        last = 1000 + 95 * (second // 6)
+        life.poll(
+            stream={"first_seq": last - 5 * pending, "last_seq": last, "stored_msgs": pending + 5},
+            pending_msgs=pending, waiting_pulls_count=1, delivered_consumer_seq=received,
+            delivered_stream_seq=last - 5 * pending - 1, delivered_at_us=at_us(second),
+            acked_at_us=at_us(second),
+        )  # fmt: skip
+        assert "NT-C12" not in life.open, second
+
+
+def test_last_values_mirrors_and_consumers_that_want_nothing_lose_nothing_by_limits() -> None:
+    kinds: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        ({}, {"max_msgs": 100, "max_msgs_per_subject": 1}),
+        ({"filter_subjects": ("quiet.>",)}, {"max_msgs": 100, "mirror": "O"}),
+        ({"deliver_policy": "new"}, {"max_age_ns": 10**9}),
+    )
+    for config, stream in kinds:
+        life = Life(config, stream)
+        for second in range(30):
+            last = 1000 + 50 * second
+            at_end = "filter_subjects" not in config and "max_msgs" not in stream
+            life.poll(
+                stream={"first_seq": last - 99, "last_seq": last, "stored_msgs": 100,
+                        "last_at_us": at_us(second), "first_at_us": at_us(second - 2)},
+                waiting_pulls_count=1, pending_msgs=100 if "filter_subjects" not in config and
+                not at_end else 0, delivered_at_us=at_us(second),
+                delivered_consumer_seq=10 + (50 * second if at_end else second),
+                delivered_stream_seq=last if at_end else 500 + second,
+            )  # fmt: skip
+            assert "NT-C12" not in life.open, (config, second)
 
 
 def test_a_purge_is_named_and_is_no_loss() -> None:
@@ -190,7 +346,7 @@ def test_what_an_interest_stream_drops_at_once_is_named() -> None:
     for second in range(8):
         life.poll(stream={"last_seq": 100 + 10 * second, "stored_msgs": 0},
                   waiting_pulls_count=1)  # fmt: skip
-    assert "published messages are dropped" in life.words
+    assert "no consumer for subject" in life.words
 
 
 def test_a_mirror_that_is_ahead_of_its_recreated_origin_is_named() -> None:

@@ -222,7 +222,9 @@ def test_messages_that_the_stream_removed_before_delivery_are_counted() -> None:
         delivered_stream_seq=40, delivered_consumer_seq=40, delivered_at_us=at_us(1),
     )  # fmt: skip
     finding = life.open["NT-C12"]
-    assert finding.text == "20 messages removed before delivery, from 41 to 60"
+    text = "20 messages removed before delivery, from 41 to 60; max messages is 100"
+    assert finding.text == text
+    assert "nats stream edit S --max-bytes SIZE" in finding.act
 
 
 def test_a_filter_that_matches_nothing_is_told_though_nothing_is_pending() -> None:

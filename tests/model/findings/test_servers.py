@@ -161,7 +161,8 @@ def test_api_levels_stand_beside_versions_that_differ() -> None:
     older = seen("n2", version="2.12.8", jetstream=_here(api_level=3))
     rows = seen("n1", jetstream=_here()), older, seen("n3")
     text = "2.12.8 (API level 3): n2; 2.15.1 (API level 5): n1, n3"
-    assert found(_held(14, read(1, *rows))) == {"NT-V25 servers": text}
+    # One server against all others is what differs.
+    assert found(_held(14, read(1, *rows))) == {"NT-V25 server n2": text}
 
 
 def test_a_server_that_uses_far_more_memory_than_its_cluster_is_told() -> None:
@@ -327,13 +328,94 @@ def test_subjects_that_several_clients_subscribe_to_without_a_queue_group_are_co
     assert shared_subjects(rows) == {"deliver.a": 2}
 
 
-def test_leaders_on_one_server_are_worth_knowing() -> None:
-    peers = (Peer("n2", True, False, 5, 0), Peer("n3", True, False, 5, 0))
-    rows = [
-        {"name": f"S{number}", "created_at_us": 1, "leader": "n1", "peers": peers}
-        for number in range(6)
-    ]
-    state = State()
-    for second in range(1, 40):
+def test_clients_that_are_refused_for_want_of_connections_name_the_account() -> None:
+    reason = "Maximum Account Connections Exceeded"
+    refused = [_connection(number, 40 + number, reason=reason) for number in range(20)]
+    facts = clients_read(EPOCH_US + 60_000_000, [_connection(99, None)], refused, None)
+    assert facts.refused_count == 20 and facts.closed == ()
+    state = after(facts, at(61))
+    assert found(state) == {
+        "NT-A03 account": "20 clients refused within a minute, 1 connection open"
+    }
+    for second in (91, 130):
+        calm = ClientsRead(EPOCH_US + second * 1_000_000, 1, (), (), ())
+        state = judged_after(judged_after(state, calm), at(second))
+    assert found(state) == {}
+
+
+def test_clients_that_come_and_go_are_not_refused_ones() -> None:
+    # A deployment that met the limit for a moment, a batch job, and clients that were stopped.
+    for reason, count in (
+        ("Maximum Account Connections Exceeded", 2),
+        ("Client Closed", 14),
+        ("Stale Connection", 14),
+    ):
+        closed = [_connection(number, 40, reason=reason) for number in range(count)]
+        facts = clients_read(EPOCH_US + 60_000_000, [_connection(99, None)], closed, None)
+        assert found(after(facts, at(61))) == {}
+
+
+def test_a_server_without_room_for_connections_is_named_before_and_when_it_refuses() -> None:
+    for count, code in ((89, None), (90, "NT-V35"), (99, "NT-V35"), (100, "NT-V06")):
+        one = seen("n1", connections_count=count, max_connections_count=100)
+        codes = [text.split()[0] for text in found(after(read(1, one), at(1)))]
+        assert codes == ([code] if code else []), count
+
+
+_THREE = ("n1", "n2", "n3")
+
+
+def _led(
+    leaders: list[str], servers: tuple[str, ...] = _THREE, first: int = 0
+) -> list[dict[str, Any]]:
+    """Return streams with a replica on each server, by who leads them."""
+    return [
+        {
+            "name": f"S{first + number}", "created_at_us": 1, "leader": leader,
+            "peers": tuple(Peer(n, True, False, 5, 0) for n in servers if n != leader),
+        }
+        for number, leader in enumerate(leaders)
+    ]  # fmt: skip
+
+
+def _unbalanced(
+    rows: list[dict[str, Any]], seconds: int = 40, *readings: ServersRead
+) -> dict[str, str]:
+    state = after(*readings)
+    for second in range(10, 10 + seconds):
+        for reading in readings[-1:]:
+            later_us = EPOCH_US + second * 1_000_000
+            state = judged_after(state, replace(reading, at_us=later_us))
         state = judged_after(state, snapshot(second, rows, []))
-    assert found(state) == {"NT-V51 servers": "n1 leads 6 of 6 streams with replicas"}
+    return {name: text for name, text in found(state).items() if name.startswith("NT-V51")}
+
+
+def test_a_server_that_leads_far_more_than_its_share_is_named() -> None:
+    text = "n1 leads 12 of 12 streams with replicas on it, an even share is 4"
+    assert _unbalanced(_led(["n1"] * 12)) == {"NT-V51 server n1": text}
+    assert _unbalanced(_led(["n1"] * 12), 25) == {}
+    assert len(_unbalanced(_led(["n1"] * 6))) == 1
+
+
+def test_leaders_that_are_as_even_as_chance_makes_them_say_nothing() -> None:
+    assert _unbalanced(_led([*_THREE] * 8)) == {}
+    # Few streams, and what elections by chance do now and then.
+    assert _unbalanced(_led(["n1"] * 3)) == {}
+    assert _unbalanced(_led(["n1"] * 5)) == {}
+    five = ("n1", "n2", "n3", "n4", "n5")
+    assert _unbalanced(_led(["n1"] * 4 + ["n2"] * 3 + ["n3"] * 2, five)) == {}
+    # Two clusters of one account: one has many streams, and leads its own evenly.
+    far = _led([*("f1", "f2", "f3")] * 2, ("f1", "f2", "f3"), first=100)
+    assert _unbalanced([*_led([*_THREE] * 30), *far]) == {}
+    # Of streams with one replica nobody can choose who leads.
+    alone = [row | {"peers": ()} for row in _led(["n1"] * 30)]
+    assert _unbalanced(alone) == {}
+
+
+def test_leaders_may_be_uneven_while_a_server_is_down_and_for_five_minutes_after_it() -> None:
+    rows = _led(["n1"] * 12)
+    down = (read(1, *_ALL), read(3, *_ALL[:2]))
+    assert _unbalanced(rows, 60, *down) == {}
+    back = (*down, read(9, *_ALL[:2], seen("n3", server_id="ID-n3b")))
+    assert _unbalanced(rows, 290, *back) == {}
+    assert set(_unbalanced(rows, 340, *back)) == {"NT-V51 server n1"}

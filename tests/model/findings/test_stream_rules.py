@@ -26,7 +26,6 @@ NEW = {"discard": "new", "max_msgs": 100}
         ({"consumers_count": 9}, {"max_consumers_count": 10}, "stream nearly full"),
         ({"stored_msgs": 5, "consumers_count": 0}, {"retention": "workqueue"},
          "orphaned messages"),
-        ({"consumers_count": 0}, {"retention": "interest"}, "published messages are dropped"),
         ({"subjects_count": 1_000_001}, {}, "many subjects"),
         ({"deleted_msgs": 900_000, "last_seq": 1_000_000}, {}, "many holes"),
         ({"upstreams": (Upstream("O", 0, 16 * 10**9, None, True),)}, {}, "mirror not active"),

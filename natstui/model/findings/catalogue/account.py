@@ -18,6 +18,13 @@ A_MEMORY_FULL = Kind(
     "`P` purges, `e` lowers limits of streams; or raise the limit of the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, full",),
 )  # fmt: skip
+A_CONNECTIONS_FULL = Kind(
+    "NT-A03", "account", "critical", "connections full",
+    "servers refuse clients of the account: it has as many connections as it may have",
+    "which clients connect most (`natstui connections`), and whether one leaks connections",
+    "close connections that nobody needs, or raise the account's max connections",
+    "audit ACCOUNTS_001", 0.0, 30.0, ("connections refused",),
+)  # fmt: skip
 A_STORAGE_NEAR = Kind(
     "NT-A21", "account", "warning", "storage near limit",
     "the account comes near the limit of its file storage",

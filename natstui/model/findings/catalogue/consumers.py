@@ -9,6 +9,7 @@ from natstui.model.findings.thresholds import (
     LEADERS_WINDOW_S,
     NO_SUBSCRIBER_S,
     PACE_KNOWN_S,
+    UNKNOWN_PACE_S,
 )
 
 UNREACHABLE = Kind(
@@ -97,9 +98,10 @@ PUSH_STALLED = Kind(
 )  # fmt: skip
 SKIPPED = Kind(
     "NT-C12", "consumer", "critical", "messages lost before delivery",
-    "the stream removed messages before this consumer received them",
+    "the stream removed messages before this consumer received them: a limit is too small",
     "the limits of the stream against how far the consumer is behind",
-    "`e` on the stream and raise its limits; make the consumer faster",
+    "`nats stream edit STREAM --max-bytes SIZE` (or --max-msgs, --max-age) or `e` on the stream "
+    "raises the limit; or start more clients of the consumer",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 OWN_THRESHOLD = Kind(
@@ -277,7 +279,8 @@ LOST_BEFORE_ACK = Kind(
     "NT-C48", "consumer", "warning", "messages lost before ack",
     "the stream removed messages that were delivered and not acked: they cannot be redelivered",
     "the limits of the stream against how long the client takes to ack",
-    "`e` on the stream and raise its limits; ack faster in the client",
+    "`nats stream edit STREAM --max-bytes SIZE` (or --max-msgs, --max-age) or `e` on the stream "
+    "raises the limit; ack faster in the client",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 PROCESSED_TWICE = Kind(
@@ -286,6 +289,14 @@ PROCESSED_TWICE = Kind(
     "whether these are instances of one service (`W`): each of them receives every message",
     "set a deliver group and let them subscribe in it, or use a pull consumer",
     "", 0.0, 0.0, (),
+)  # fmt: skip
+DIED_UNACKED = Kind(
+    "NT-C50", "consumer", "warning", "client closed with unacked messages",
+    "the connection of a client ended while messages were ack pending: they wait for ack wait",
+    "the log of that client: why it ended",
+    "start the client: after ack wait its pull receives them again; `e` and lower ack wait",
+    "Insights CONSUMER_006", 0.0, 0.0, ("no subscriber", "unknown pace", "fetch loop"),
+    window_s=UNKNOWN_PACE_S,
 )  # fmt: skip
 NOT_PULLED_YET = Kind(
     "NT-C54", "consumer", "info", "no open pulls",

@@ -41,6 +41,13 @@ V_EXPIRED = Kind(
     "who renews it", "renew the certificate, then reload the server",
     "`nats server check server --tls`, audit SERVER_008", 0.0, 0.0, ("certificate, soon",),
 )  # fmt: skip
+V_CONNECTIONS_FULL = Kind(
+    "NT-V06", "server", "critical", "connections full",
+    "it has as many connections as it accepts: further clients are refused",
+    "which clients connect most (`W`), and whether one leaks connections",
+    "raise max_connections in its configuration and reload it, or add servers",
+    "audit ACCOUNTS_001",
+)  # fmt: skip
 V_STORAGE_NEAR = Kind(
     "NT-V21", "server", "warning", "server storage nearly full",
     "JetStream has nearly used up the file storage of the server",
@@ -145,10 +152,11 @@ V_MEMORY_OUTLIER = Kind(
     ("memory outlier", "memory outlier, least"),
 )  # fmt: skip
 V_UNBALANCED = Kind(
-    "NT-V51", "account", "info", "leaders unbalanced",
-    "one server leads many more streams than the others, and does most of the work",
+    "NT-V51", "server", "info", "leaders unbalanced",
+    "it leads far more than its share of the streams, and does most of their work",
     "the leaders by server (`natstui servers`)", "`natstui balance` moves leaders",
-    "", 30.0, 30.0, ("unbalanced",),
+    "", 30.0, 30.0,
+    ("unbalanced", "unbalanced, fewest", "unbalanced, by chance", "unbalanced, restart"),
 )  # fmt: skip
 
 SERVER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))

@@ -58,10 +58,11 @@ S_UNSERVED = Kind(
     "", 0.0, 0.0, ("orphaned",),
 )  # fmt: skip
 S_NO_INTEREST = Kind(
-    "NT-S22", "stream", "warning", "published messages are dropped",
-    "a stream with interest retention keeps nothing that no consumer filter matches",
-    "whether its consumers were deleted, or their filters are too narrow",
-    "create the consumers, or keep messages by limits",
+    "NT-S22", "stream", "warning", "no consumer for subject",
+    "published messages are dropped: its retention is interest, and no consumer filter matches",
+    "whether a consumer was deleted, and the filters against the subjects that are published",
+    "create the consumer, or widen a filter (`nats consumer edit STREAM CONSUMER --filter`)",
+    "", 2.0, 0.0, ("dropped at once", "dropped at once, share", "orphaned"),
     window_s=3.0,
 )  # fmt: skip
 S_PEER_AWAY = Kind(

@@ -42,6 +42,7 @@ from natstui.model.findings.thresholds import (
     NEVER_ACKED_S,
     NEW_CONSUMER_S,
     NO_PULLS_AFTER_S,
+    NO_SUBSCRIBER_S,
     ONE_MESSAGE_POLLS,
     PILE_UP_S,
     POISON_DELIVERIES,
@@ -335,6 +336,49 @@ def unacked_without_pull(f: Facts, known: bool) -> Found:
     return Seen(text, f.idle_since_us, f.unsettled)
 
 
+def died_unacked(f: Facts, known: bool) -> Found:
+    """A client's connection ended while messages were ack pending, and ack wait is not over.
+
+    A client that works on a batch neither pulls nor acks for a while either, so at a pull consumer
+    it takes a connection that ended after the last delivery to say that one died.
+    """
+    wait_s, delivered_at_us = f.longest_ack_wait_s, f.columns.delivered_at_us[f.row]
+    config = f.config
+    if config is None or not config.durable or wait_s is None or delivered_at_us is None:
+        return None
+    if f.is_held or f.held_s > wait_s:
+        return None
+    client = _ended_since(f, delivered_at_us)
+    if known:
+        # Whoever comes next receives them only after ack wait.
+        is_dead = f.held_s > FETCH_LOOP_S
+    elif config.pull:
+        gap_s = f.pull_gap_s
+        is_dead = client is not None and gap_s is not None
+        is_dead = is_dead and min(gap_s or 0.0, f.held_s) > f.allowed_gap_s
+    else:
+        is_dead = not f.served and f.held_s > NO_SUBSCRIBER_S
+    if not is_dead:
+        return None
+    who = f"client {client}" if client else "their client"
+    text = f"{f.unacked} ack pending, unchanged for {duration_text(f.held_s)}; the connection of"
+    text += f" {who} ended; ack wait is over in {duration_text(max(0.0, wait_s - f.held_s))}"
+    hold_s = None if known or config.pull else NO_SUBSCRIBER_S
+    return Seen(text, f.idle_since_us, f.unsettled, hold_s=hold_s)
+
+
+def _ended_since(f: Facts, delivered_at_us: int) -> str | None:
+    """Return the client whose connection was in use at the last delivery and ended after it."""
+    clients = f.state.clients
+    if clients is None:
+        return None
+    from_us = delivered_at_us - round(FETCH_LOOP_S * 1e6)
+    for each in reversed(clients.ended):
+        if each.stopped_at_us >= delivered_at_us and each.active_at_us >= from_us:
+            return each.client
+    return None
+
+
 def _no_pull_for_long(f: Facts) -> bool:
     """Return whether no pull request was seen for longer than between two fetches of a loop."""
     if f.config is None or not f.config.pull or f.served:
@@ -614,10 +658,16 @@ def _lost_before_watching(f: Facts) -> Found:
 
 
 def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int | None) -> Seen:
-    most = ("at least " if f.lost else "up to ") if f.is_filtered else ""
+    config = f.stream.config if f.stream else None
+    is_exact = not f.is_filtered and config is not None and config.retention == "limits"
+    most = "" if is_exact else "at least " if f.lost else "up to "
     text = f"{most}{counted(count, 'message')} removed before delivery,"
-    return Seen(f"{text} from {sequences[0]} to {sequences[1]}", since_us, sequences,
-                {"lost_msgs": count})  # fmt: skip
+    text = f"{text} from {sequences[0]} to {sequences[1]}"
+    if f.lost_per_min is not None:
+        text += f", {f.lost_per_min:,.0f} a minute"
+    limit = f.stream.removing_limit if f.stream else None
+    text += f"; {limit}" if limit else ""
+    return Seen(text, since_us, sequences, {"lost_msgs": count})
 
 
 def lost_before_ack(f: Facts, known: bool) -> Found:
@@ -704,6 +754,7 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.NOT_PULLED_YET, not_pulled_yet, _PACE, ("delivery",), PENDING),
     Cause(kinds.NO_PULLS, pulls_overdue, _PACE, ("delivery", "redelivery"), PENDING),
     Cause(kinds.NO_PULLS_SEEN, no_pulls, _PACE, ("delivery", "redelivery"), PENDING),
+    Cause(kinds.DIED_UNACKED, died_unacked, _HELD, ("redelivery",), UNACKED),
     Cause(kinds.UNACKED_WITHOUT_PULL, unacked_without_pull, _HELD, ("delivery", "redelivery"),
           UNACKED),
     Cause(kinds.FLOW_STALL, flow_stall, _FLOW, ("delivery",), PENDING),
@@ -712,7 +763,7 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.WAITS_FOR_BACKOFF, waits_for_backoff, _HELD, ("redelivery",), UNACKED),
     Cause(kinds.FALLING_BEHIND, lagging, ("pending_msgs", "deliveries"), ("delivery",), PENDING),
     Cause(kinds.LATE, late, ("pending_msgs",), ("delivery",), PENDING),
-    Cause(kinds.SKIPPED, lost, ("lost_msgs",)),
+    Cause(kinds.SKIPPED, lost, ("lost_msgs", "lost_per_min")),
     Cause(kinds.LOST_BEFORE_ACK, lost_before_ack, (), (), ANNOUNCED),
     Cause(kinds.ROLLED_BACK, rolled_back, ("ahead_of_stream_msgs",)),
     Cause(kinds.GAVE_UP, max_deliver_reached, ("dropped_msgs", "redelivered_msgs"), (),

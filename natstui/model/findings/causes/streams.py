@@ -440,7 +440,10 @@ def dropped_at_once(f: Facts, known: bool) -> Found:
         return None
     if not f.columns.consumers_count[f.row]:
         # Of what was published before nobody knows whether a consumer that is gone had it.
-        return Seen("no consumer: what is published now is not kept", hold_s=1.0)
+        if not f.published_alone_msgs:
+            return None
+        text = f"no consumer: {counted(f.published_alone_msgs, 'message')} published and not kept"
+        return Seen(text, f.alone_since_us, hold_s=0.0)
     if f.is_covered or f.came_per_s is None or f.unwanted_per_s is None:
         return None
     share = DROPPED_SHARE / 2 if known else DROPPED_SHARE
@@ -450,7 +453,7 @@ def dropped_at_once(f: Facts, known: bool) -> Found:
         return None
     text = f"at least {f.unwanted_per_s:.1f} of {f.came_per_s:.1f} messages a second are dropped"
     filters = ", ".join((f.filters or [])[:5])
-    return Seen(f"{text}; the consumer filters are {filters}", hold_s=2.0)
+    return Seen(f"{text}; the consumer filters are {filters}")
 
 
 def piling_up(f: Facts, known: bool) -> Found:
@@ -538,7 +541,7 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
           ("orphaned_msgs", "orphaned_polls", "dropped_by_consumers_msgs", "stored_msgs"),
           ("consumers",)),
     Cause(kinds.S_NO_INTEREST, dropped_at_once,
-          ("unwanted_per_s", "came_per_s"), ("consumers",)),
+          ("unwanted_per_s", "came_per_s", "published_alone_msgs"), ("consumers",)),
     Cause(kinds.S_PILE_UP, piling_up, ("unused_new_consumers_count",), ("clients",)),
     Cause(kinds.S_LEFT, left_behind, ("left_consumers_count",), ("clients",)),
     Cause(kinds.S_SUBJECTS, many_subjects),

@@ -503,6 +503,11 @@ class ConsumerFacts:
         """Messages that its stream removed before it received them, all together."""
         return None if self.lost is None else self.lost.lost_msgs
 
+    @consumer_fact("msgs/min", window_s=300.0, needs="two polls")
+    def lost_per_min(self) -> float | None:
+        """Messages that its stream removed before it received them, a minute."""
+        return None if self.lost is None else self.lost.per_min
+
     @consumer_fact("msgs", needs="its stream")
     def ahead_of_stream_msgs(self) -> int | None:
         """How far its delivered sequence is beyond the last one that its stream had afterwards."""

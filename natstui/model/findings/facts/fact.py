@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
 
-FactUnit = Literal["s", "msgs", "msgs/s", "share", "deliveries", "pulls", "polls", "count"]
+FactUnit = Literal[
+    "s", "msgs", "msgs/s", "msgs/min", "share", "deliveries", "pulls", "polls", "count"
+]
 Needs = Literal[
     "one poll",
     "two polls",

@@ -65,6 +65,14 @@ class Lost:
     """The range of their sequences."""
     purged: bool
     """No limit of the stream removed the newest of them: somebody purged it."""
+    counted_since_us: int = 0
+    """The poll before the first of them was removed, UTC: from then on they are counted."""
+
+    @property
+    def per_min(self) -> float | None:
+        """How many were removed a minute, until the newest; None where that is not known."""
+        span_us = self.at_us - self.counted_since_us
+        return 60e6 * self.lost_msgs / span_us if self.counted_since_us and span_us > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,14 @@ class Purged:
     """A stream whose first sequence rose though no limit explains it."""
 
     purged_msgs: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """An interest stream as it was when it was seen without a consumer first."""
+
+    last_seq: int
     at_us: int
 
 
@@ -112,6 +128,8 @@ class Memory:
     """Work queues that have more messages than their consumers wait for."""
     differing: Mapping[Key, Run] = field(default_factory=dict)
     """Streams of which a replica has other messages than the leader."""
+    alone: Mapping[Key, Alone] = field(default_factory=dict)
+    """Interest streams without a consumer."""
     recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """When a consumer of a name was seen recreated, UTC, the newest last."""
     gone_at_us: Mapping[Name, int] = field(default_factory=dict)

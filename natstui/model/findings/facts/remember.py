@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.findings.facts.memory import (
+    Alone,
     Before,
     Lost,
     Memory,
@@ -53,6 +54,7 @@ def remembered(
     lost = _lost(known.lost, before, state, consumer_rows, streams.raised)
     return Memory(
         pulls, lost, streams.flows, streams.purged, streams.orphans, streams.differing,
+        streams.alone,
         *_recreated(known, before, state), *_streams_recreated(known, before, state),
     )  # fmt: skip
 
@@ -76,6 +78,7 @@ def _alive(memory: Memory, before: Before | None, state: State) -> Memory:
             purged={key: it for key, it in memory.purged.items() if key in alive},
             orphans={key: it for key, it in memory.orphans.items() if key in alive},
             differing={key: it for key, it in memory.differing.items() if key in alive},
+            alone={key: it for key, it in memory.alone.items() if key in alive},
         )
     return memory
 
@@ -161,6 +164,7 @@ class _Streams:
         self.purged = dict(known.purged)
         self.orphans = dict(known.orphans)
         self.differing = dict(known.differing)
+        self.alone = dict(known.alone)
         self.raised: dict[str, tuple[int, int, bool]] = {}
         """Stream → first sequence then and now, and whether a limit explains it."""
 
@@ -179,6 +183,11 @@ class _Streams:
         config = state.stream_configurations.get(str(key[0]))
         if config is not None and config.retention == "workqueue":
             _count(self.orphans, key, orphaned_msgs(state, row, before), at_us)
+        if config is not None and config.retention == "interest":
+            if columns.consumers_count[row]:
+                self.alone.pop(key, None)
+            else:
+                self.alone.setdefault(key, Alone(columns.last_seq[row], at_us))
         if then is None or before is None:
             self._begin(row, key)
             return
@@ -337,7 +346,11 @@ def _lost(
     refreshed = set(rows)
     for stream, (old_first, first, limited) in raised.items():
         config = state.stream_configurations.get(stream)
-        if config is None or config.retention != "limits" or config.max_msgs_per_subject:
+        if config is None or config.max_msgs_per_subject:
+            continue
+        is_kept_by_limits = config.retention == "limits"
+        if not is_kept_by_limits and not limited:
+            # Acks remove its first messages, or a user did.
             continue
         for row in state.consumers.roster.rows_of_stream.get(stream, ()):
             then = before.consumers.row_of.get(keys[row])
@@ -346,7 +359,9 @@ def _lost(
             consumer = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
             if consumer is None:
                 continue
-            if consumer.filter_subjects:
+            if not is_kept_by_limits:
+                msgs = _unreceived(state, row, before, then, bool(consumer.filter_subjects))
+            elif consumer.filter_subjects:
                 msgs = _vanished(columns, row, before.consumer_columns, then)
             else:
                 msgs = _removed_before_delivery(columns, row, before.consumer_columns, then,
@@ -362,6 +377,9 @@ def _lost(
                 known_one.first_seq if known_one else from_seq,
                 first - 1,
                 not limited,
+                known_one.counted_since_us
+                if known_one
+                else _at_us(state, before.consumer_columns.sampled_mono_us[then]),
             )
     return lost
 
@@ -391,6 +409,28 @@ def _vanished(columns: ConsumerColumns, row: int, old: ConsumerColumns, then: in
     """
     received = columns.delivered_consumer_seq[row] - old.delivered_consumer_seq[then]
     return old.pending_msgs[then] - columns.pending_msgs[row] - max(0, received)
+
+
+def _unreceived(state: State, row: int, before: Before, then: int, is_filtered: bool) -> int:
+    """Return how many messages left the pending ones of a consumer and were not delivered.
+
+    Acks remove the first messages of its stream, so sequences say nothing; what is pending does.
+    At least so many: with filters, what came meanwhile is not known, and without them twice what
+    came between the replies of the stream and of the consumer is taken off.
+    """
+    consumers, streams = state.consumers.columns, state.streams.columns
+    gone = _vanished(consumers, row, before.consumer_columns, then)
+    if is_filtered:
+        return gone
+    stream = state.streams.roster.rows_of_stream[consumers.stream[row]][-1]
+    earlier = before.streams.row_of.get(state.streams.roster.keys[stream])
+    if earlier is None:
+        return gone
+    came = streams.last_seq[stream] - before.stream_columns.last_seq[earlier]
+    poll_us = streams.sampled_mono_us[stream] - before.stream_columns.sampled_mono_us[earlier]
+    apart_us = abs(consumers.sampled_mono_us[row] - streams.sampled_mono_us[stream])
+    share = min(1.0, (apart_us + _CLOCKS_US) / poll_us) if poll_us > 0 else 1.0
+    return gone + came - round(2 * share * max(0, came))
 
 
 def _recreated(

@@ -24,11 +24,12 @@ from natstui.model.findings.thresholds import (
     STOPPED_GAPS,
     STOPPED_LEAST_S,
 )
-from natstui.model.live.limits import Fill
+from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import stream_full_in_s
 from natstui.model.live.snapshot import StreamColumns
 from natstui.model.live.state import State
 from natstui.model.records.evidence import SubjectsCounted, Trouble
+from natstui.units import bytes_text, duration_text
 
 _US = 1_000_000
 _TRANSFORM = "subject_transform"
@@ -123,6 +124,24 @@ class StreamFacts:
         if config is None or config.max_msgs_per_subject or self.purged is not None:
             return False
         return bool(config.max_msgs or config.max_bytes or config.max_age_ns)
+
+    @property
+    def removing_limit(self) -> str | None:
+        """The limit that removes its oldest messages, and how long it keeps them, for people."""
+        config, columns, row = self.config, self.columns, self.row
+        if config is None:
+            return None
+        limit = None
+        if is_near(columns.stored_msgs[row], config.max_msgs):
+            limit = f"max messages is {config.max_msgs:,}"
+        elif is_near(columns.stored_bytes[row], config.max_bytes):
+            limit = f"max bytes is {bytes_text(config.max_bytes or 0)}"
+        elif config.max_age_ns:
+            return f"max age is {duration_text(config.max_age_ns / 1e9)}"
+        first_at_us = columns.first_at_us[row]
+        if limit is None or first_at_us is None or first_at_us >= self.at_us:
+            return limit
+        return f"{limit}, it keeps the last {duration_text((self.at_us - first_at_us) / _US)}"
 
     @property
     def recreated_at_us(self) -> int | None:
@@ -222,6 +241,18 @@ class StreamFacts:
             per_s = sum(rate or 0.0 for rate in rates)
             wanted[config.filter_subjects] = max(per_s, wanted.get(config.filter_subjects, 0.0))
         return came_per_s - sum(wanted.values())
+
+    @stream_fact("msgs", needs="two polls")
+    def published_alone_msgs(self) -> int | None:
+        """Messages that an interest stream got since it was seen without a consumer."""
+        alone = self._memory.alone.get(self.key)
+        return None if alone is None else self.columns.last_seq[self.row] - alone.last_seq
+
+    @property
+    def alone_since_us(self) -> int | None:
+        """Since when an interest stream was seen without a consumer, UTC."""
+        alone = self._memory.alone.get(self.key)
+        return None if alone is None else alone.at_us
 
     @stream_fact("msgs", needs="three polls")
     def differing_msgs(self) -> int | None:

@@ -17,6 +17,7 @@ from natstui.model.findings.thresholds import (
     API_REQUESTS_PER_S,
     API_SLOW_S,
     GIVEN_UP_KEPT_S,
+    REFUSED_FEWEST,
     STALE_S,
 )
 from natstui.model.live.limits import is_near
@@ -35,7 +36,7 @@ LOOKED_AT_COUNT = 100
 
 def account_conditions(state: State) -> Iterator[Condition]:
     """Yield what holds for the account and for monitoring now."""
-    for kind, seen in (*_limits(state), *_api(state)):
+    for kind, seen in (*_limits(state), *_api(state), *_refused(state)):
         yield _ACCOUNT, kind, seen
     yield from _monitoring(state)
     yield from rowless_conditions(state)
@@ -67,6 +68,16 @@ def _limits(state: State) -> Iterator[tuple[Kind, Seen]]:
         yield kinds.A_UNLIMITED, Seen("neither memory nor storage is limited")
     if (account.api_inflight_count or 0) > API_INFLIGHT_MOST:
         yield kinds.A_API_BACKLOG, Seen(f"{account.api_inflight_count} requests wait")
+
+
+def _refused(state: State) -> Iterator[tuple[Kind, Seen]]:
+    """Yield whether servers refused clients because the account may have no more connections."""
+    clients = state.clients
+    if clients is None or clients.refused_count < REFUSED_FEWEST:
+        return
+    text = f"{counted(clients.refused_count, 'client')} refused within a minute"
+    text += f", {counted(clients.connections_count, 'connection')} open"
+    yield kinds.A_CONNECTIONS_FULL, Seen(text)
 
 
 def _api(state: State) -> Iterator[tuple[Kind, Seen]]:

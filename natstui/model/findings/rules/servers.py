@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from natstui.model.findings.catalogue import servers as kinds
@@ -22,6 +23,8 @@ from natstui.model.findings.thresholds import (
     SERVER_CPU_SHARE,
     STORE_FULL_SHARE,
     STORE_NEAR_SHARE,
+    UNBALANCED_AFTER_S,
+    UNBALANCED_DEVIATIONS,
     UNBALANCED_FEWEST,
     UNBALANCED_SHARE,
 )
@@ -130,7 +133,9 @@ def _links(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, Seen]]:
         yield kinds.V_LINK_LOST, Seen(", ".join(lost))
     most_count, now_count = seen.max_connections_count, seen.connections_count
     if most_count and (now_count or 0) >= STORE_NEAR_SHARE * most_count:
-        yield kinds.V_CONNECTIONS, Seen(f"{now_count} of {most_count} connections")
+        is_full = (now_count or 0) >= most_count
+        kind = kinds.V_CONNECTIONS_FULL if is_full else kinds.V_CONNECTIONS
+        yield kind, Seen(f"{now_count} of {most_count} connections")
 
 
 def _never_answered(state: State, watch: ServerWatch, answering: set[str]) -> Iterator[Condition]:
@@ -221,7 +226,11 @@ def _versions(watch: ServerWatch) -> Iterator[Condition]:
             f"{version}{levels.get(version, '')}: {', '.join(who)}"
             for version, who in sorted(names.items())
         )
-        yield Entity(part="servers"), kinds.V_VERSIONS, Seen(text)
+        usual = max(names.values(), key=len)
+        others = [name for who in names.values() if who is not usual for name in who]
+        is_one = len(others) == 1 and len(usual) > 1
+        entity = _server(others[0]) if is_one else Entity(part="servers")
+        yield entity, kinds.V_VERSIONS, Seen(text)
 
 
 def _clients(state: State) -> Iterator[Condition]:
@@ -242,17 +251,44 @@ def _clients(state: State) -> Iterator[Condition]:
 
 
 def _balance(state: State) -> Iterator[Condition]:
-    """Yield whether one server leads far more of the streams that have replicas than its share."""
+    """Yield servers that lead far more than their share of the streams that have replicas.
+
+    The share of a server is what it would lead if every stream chose its leader by chance among
+    its own replicas: streams of other clusters and with other tags do not count for it.
+    """
+    if _is_restarting(state.servers):
+        return
     columns = state.streams.columns
     leads: Counter[str] = Counter()
+    share: defaultdict[str, float] = defaultdict(float)
+    variance: defaultdict[str, float] = defaultdict(float)
+    total: Counter[str] = Counter()
     for leader, peers in zip(columns.leader, columns.peers, strict=True):
-        if peers:
-            leads.update({peer.name: 0 for peer in peers})
-            leads.update([leader] if leader else [])
-    total = sum(leads.values())
-    if total < UNBALANCED_FEWEST or len(leads) < 2:
-        return
-    name, count = leads.most_common(1)[0]
-    if count > UNBALANCED_SHARE * total / len(leads):
-        text = f"{name} leads {count} of {counted(total, 'stream')} with replicas"
-        yield Entity(part="servers"), kinds.V_UNBALANCED, Seen(text)
+        if not peers or leader is None:
+            continue
+        leads[leader] += 1
+        members = [leader, *(peer.name for peer in peers if not is_away(peer))]
+        chance = 1 / len(members)
+        for name in members:
+            share[name] += chance
+            variance[name] += chance * (1 - chance)
+            total[name] += 1
+    for name, count in leads.items():
+        if total[name] < UNBALANCED_FEWEST or count <= UNBALANCED_SHARE * share[name]:
+            continue
+        if count - share[name] <= UNBALANCED_DEVIATIONS * math.sqrt(variance[name]):
+            continue
+        text = f"{name} leads {count} of {counted(total[name], 'stream')} with replicas on it"
+        text += f", an even share is {share[name]:.0f}"
+        numbers = {"leads_count": float(count), "even_count": share[name]}
+        yield _server(name), kinds.V_UNBALANCED, Seen(text, numbers=numbers)
+
+
+def _is_restarting(watch: ServerWatch) -> bool:
+    """Return whether a server is down or came back lately: others lead in its place."""
+    from_us = watch.at_us - round(UNBALANCED_AFTER_S * 1e6)
+    return any(
+        one.down_since_us is not None
+        or (one.restarted_at_us and one.restarted_at_us[-1] >= from_us)
+        for one in watch.known.values()
+    )

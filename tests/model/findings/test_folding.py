@@ -1,0 +1,60 @@
+"""The same cause at many entities is one line with how many they are, wherever it is read."""
+
+from __future__ import annotations
+
+import json
+
+from natstui.cli.health.formats import json_of, text_of
+from natstui.cli.health.report import Chosen, report_on
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.finding import folded
+from natstui.model.live.state import State
+from natstui.tui.frame.systems import SystemState
+from natstui.tui.overview.panels import panels
+from tests.model.builders import snapshot
+from tests.model.findings.life import EPOCH_US, START_S
+
+
+def _paused(count: int) -> State:
+    """Return a state in which so many consumers are paused, and one stream lost messages."""
+    rows = [
+        {
+            "stream": "S", "name": f"c{number:03}", "created_at_us": EPOCH_US, "leader": "n1",
+            "paused": True, "pending_msgs": 4,
+        }
+        for number in range(count)
+    ]  # fmt: skip
+    stream = {"name": "S", "created_at_us": EPOCH_US, "leader": "n1", "lost_msgs": 7}
+    state = State()
+    for second in range(4):
+        state = judged_after(state, snapshot(START_S + second, [stream], rows))
+    return state
+
+
+def test_many_of_a_kind_are_one_line_and_few_are_not() -> None:
+    for count, lines in ((0, 1), (3, 4), (4, 2), (40, 2)):
+        every = folded(_paused(count).findings.open())
+        assert len(every) == lines
+        assert sum(1 + len(line.others) for line in every) == count + 1
+    assert [line.first.kind.code for line in every] == ["NT-S04", "NT-C27"]
+    assert every[1].others_text == "and 39 others"
+
+
+def test_health_writes_one_paragraph_for_all_of_a_kind_and_counts_them_in_json() -> None:
+    report = report_on(_paused(40), Chosen())
+    text = text_of(report)
+    assert "1 critical, 40 warnings" in text.splitlines()[0]
+    assert text.count("NT-C27") == 1 and text.count("NT-S04") == 1
+    assert "and 39 others of the same kind: S > c001, S > c002, " in text
+    assert "S > c010 and 29 more\n" in text
+    told = json.loads(json_of(report))
+    assert told["findings_count"] == {"NT-S04": 1, "NT-C27": 40}
+    assert len(told["findings"]) == 41
+
+
+def test_the_overview_has_one_row_for_all_of_a_kind() -> None:
+    wrong = next(
+        panel for panel in panels([SystemState("", "", _paused(40), 0)]) if panel.id == "wrong"
+    )
+    cells = [[cell.text for cell in wrong.rows.cells(row)] for row in wrong.rows.order]
+    assert [row[1] for row in cells] == ["S", "S › c000 and 39 others"]

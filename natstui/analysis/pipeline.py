@@ -28,10 +28,13 @@ from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.sources import find_sources
-from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting, jvm_exit_code
 from natstui.analysis.spark.failures import explain, is_gone, jvm_was_killed, not_started
 from natstui.analysis.spark.session import (
+    Cancel,
     SparkSettings,
+    end_jvm,
+    end_starting,
+    jvm_exit_code,
     open_session,
     submitted_session,
 )

@@ -12,10 +12,10 @@ import pytest
 from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.picture import PICTURE
 from natstui.analysis.report.axis import Axis
-from natstui.analysis.report.happenings import MOST_SHOWN
 from natstui.analysis.report.heading import heading, heading_section
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import cell_text, heads, sections, shown
+from natstui.analysis.report.timeline import MOST_SHOWN
 from natstui.cli.sessions.analyze import report_lines
 from natstui.units import title_text
 from tests.analysis import drawn

@@ -11,13 +11,10 @@ from typing import Any
 from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
 from natstui.analysis.gold.telling.harm import HARMS
 from natstui.analysis.report.axis import STEPS_S, ZONE, Axis, text
-from natstui.analysis.report.happenings import happenings
+from natstui.analysis.report.charts import chart, heat_map, load_charts, slopes, small_charts
 from natstui.analysis.report.heading import heading_section
-from natstui.analysis.report.lines import chart
-from natstui.analysis.report.multiples import heat_map, load_charts, small_charts
 from natstui.analysis.report.sections import Result, Shown, rows_of, sections
-from natstui.analysis.report.slopes import slopes
-from natstui.analysis.report.timeline import timeline
+from natstui.analysis.report.timeline import happenings, timeline
 from natstui.units import duration_text, moment_text
 
 _HERE = Path(__file__).parent

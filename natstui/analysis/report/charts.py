@@ -1,0 +1,223 @@
+"""Charts of a report: lines over time, repeats of the worst consumers, slopes of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text, top_of
+from natstui.analysis.report.sections import Result, families, family, rows_of
+from natstui.units import counted, duration_text, rate_text
+
+Line = tuple[str, Sequence[int], Sequence[float | None]]
+
+_HEIGHT = 100
+_LEAST_POINTS = 3
+"""A consumer that lived for less says nothing in a chart of the whole session."""
+_HEAT_HEIGHT = 10
+_HEAT_LEVELS = 5
+MOST_SLOPES = 24
+_WIDTH, _SLOPE_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 260, 110, 60, 180, 14, 96
+_ORDER = ("slower", "more", "less", "faster")
+
+
+def chart(
+    title: str, lines: Sequence[Line], axis: Axis, *, small: bool = False, ticks: bool = True
+) -> str:
+    """Return a chart of lines: each a name, moments (µs) and values; None leaves a hole."""
+    known = [value for _, _, values in lines for value in values if value is not None]
+    if not known:
+        return ""
+    top = top_of(known)
+    keys = "".join(
+        f'<span class="key key{number}">{text(name)}</span>'
+        for number, (name, _, _) in enumerate(lines)
+    )
+    grid = f'<path class="rail" d="M0 0H{PLOT}M0 {_HEIGHT // 2}H{PLOT}M0 {_HEIGHT}H{PLOT}"/>'
+    paths = [
+        f'<path class="line line{number}" d="{_path(ats, values, axis, top)}"/>'
+        for number, (_, ats, values) in enumerate(lines)
+    ]
+    heights = "".join(f"<span>{_height_text(top * share)}</span>" for share in (1.0, 0.5, 0.0))
+    inside = (
+        f'<div class="keys">{keys}<span class="value"></span></div>'
+        f'<div class="with"><div class="ys">{heights}</div>'
+        f"{plot('small' if small else 'large', _HEIGHT, [grid, *paths])}</div>"
+        f"{axis.ticks() if ticks else ''}"
+    )
+    return chart_of("lines", title, _described(lines), inside, top)
+
+
+def _height_text(value: float) -> str:
+    """Return what stands at the left of a line; the smallest values must not look like 0."""
+    return f"{value:.1g}" if 0 < value < 0.01 else rate_text(value)
+
+
+def _described(lines: Sequence[Line]) -> str:
+    told = []
+    for name, _, values in lines:
+        known = [value for value in values if value is not None]
+        if known:
+            told.append(
+                f"{name}: from {rate_text(min(known))} to {rate_text(max(known))}, "
+                f"at the end {rate_text(known[-1])}"
+            )
+    return "; ".join(told)
+
+
+def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: float) -> str:
+    parts: list[list[str]] = [[]]
+    for at, value in zip(ats, values, strict=True):
+        if value is None:
+            parts.append([])
+        else:
+            parts[-1].append(f"{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
+    # A single point has no length; a short stroke makes it visible.
+    drawn = ("L".join(part) if len(part) > 1 else f"{part[0]}h4" for part in parts if part)
+    return "".join(f"M{one}" for one in drawn)
+
+
+def _named(row: Result) -> str:
+    return f"{row['stream']} > {row['consumer']}"
+
+
+def _drawn(result: Result, session: str) -> list[list[Result]]:
+    """Return the buckets of each consumer drawn, the worst first."""
+    rows = [row for row in rows_of(result, "picture", session) if row["rank_count"]]
+    drawn = [list(many) for _, many in groupby(rows, key=lambda row: row["rank_count"])]
+    drawn = [many for many in drawn if len(many) >= _LEAST_POINTS] or drawn
+    # Of ephemeral consumers with like names the worst is drawn.
+    known = families(result)
+    first: dict[object, list[Result]] = {}
+    for many in drawn:
+        first.setdefault(family(many[0], known) or many[0]["rank_count"], many)
+    return list(first.values())
+
+
+def load_charts(result: Result, session: str, axis: Axis) -> str:
+    """Return the charts of everything together."""
+    rows = [row for row in rows_of(result, "picture", session) if not row["rank_count"]]
+    rates = {"published": "published_per_s", "delivered": "delivered_per_s"}
+    pending = {"pending": "pending_msgs"}
+    return _figure(
+        "Messages per second, all streams and consumers", rows, rates, axis, small=False
+    ) + _figure("Messages pending, all consumers", rows, pending, axis, small=False)
+
+
+def small_charts(result: Result, session: str, axis: Axis) -> str:
+    """Return three charts for each consumer drawn: pending, lag and rate."""
+    parts = []
+    for rows in _drawn(result, session):
+        charts = (
+            _figure("pending", rows, {"messages pending": "pending_msgs"}, axis, small=True)
+            + _figure("lag", rows, {"oldest message waits, s": "behind_max_s"}, axis, small=True)
+            + _figure("delivered/s", rows, {"delivered/s": "delivered_per_s"}, axis, small=True)
+        )
+        if charts:
+            parts.append(f'<div class="one"><h4>{text(_named(rows[0]))}</h4>{charts}</div>')
+    return f'<div class="multiples">{"".join(parts)}</div>' if parts else ""
+
+
+def _figure(
+    title: str, rows: list[Result], columns: dict[str, str], axis: Axis, *, small: bool
+) -> str:
+    ats = [row["bucket_at_us"] for row in rows]
+    lines = [(name, ats, [row[column] for row in rows]) for name, column in columns.items()]
+    name = f"{title} of {_named(rows[0])}" if small else title
+    picture = chart(name, lines, axis, small=small)
+    caption = "" if small else f"<figcaption>{text(title)}</figcaption>"
+    return f"<figure>{caption}{picture}</figure>" if picture else ""
+
+
+def heat_map(result: Result, session: str, axis: Axis) -> str:
+    """Return when which consumer got messages again; empty when none did."""
+    rows = [
+        (many, sum(row["repeated_msgs"] or 0 for row in many)) for many in _drawn(result, session)
+    ]
+    rows = sorted((pair for pair in rows if pair[1]), key=lambda pair: -pair[1])
+    if not rows:
+        return ""
+    most = max(row["repeated_msgs"] or 0 for many, _ in rows for row in many)
+    drawn = "".join(
+        f'<div class="lane">{text(_named(many[0]))}: {counted(total, "repeat")}</div>'
+        + plot("thin", _HEAT_HEIGHT, _cells(many, most, axis))
+        for many, total in rows
+    )
+    told = "; ".join(f"{_named(many[0])}: {counted(total, 'repeat')}" for many, total in rows)
+    width = duration_text(float(rows[0][0][0]["width_s"]))
+    return (
+        "<figure><figcaption>The darker, the more messages came again "
+        f"(at most {most:,} in {width})</figcaption>"
+        + chart_of("heat", "Repeated deliveries", told, drawn + axis.ticks())
+        + "</figure>"
+    )
+
+
+def _cells(many: list[Result], most: int, axis: Axis) -> list[str]:
+    """Return one path for each shade: a rectangle for each bucket would be ten times as long."""
+    shades: dict[int, list[str]] = {}
+    for row in many:
+        if row["repeated_msgs"]:
+            level = math.ceil(math.log1p(row["repeated_msgs"]) / math.log1p(most) * _HEAT_LEVELS)
+            x = axis.x(row["bucket_at_us"])
+            end = axis.x(row["bucket_at_us"] + row["width_s"] * 1_000_000)
+            width = max(end - x, 1)
+            shades.setdefault(level, []).append(
+                f"M{x:.1f} 0h{width:.1f}v{_HEAT_HEIGHT}h-{width:.1f}z"
+            )
+    rail = f'<path class="rail" d="M0 {_HEAT_HEIGHT}H{PLOT}"/>'
+    return [rail, *(f'<path class="heat{n}" d="{"".join(d)}"/>' for n, d in shades.items())]
+
+
+def slopes(result: Result) -> str:
+    """Return the slopes, the worst first; empty where nothing changed."""
+    rows = [
+        row
+        for row in rows_of(result, "comparison")
+        if row["verdict"] in _ORDER and row["baseline_mean"] is not None
+    ]
+    rows.sort(key=lambda row: (_ORDER.index(row["verdict"]), -abs(row["mean_change"] or 1e9)))
+    if not rows:
+        return ""
+    figures = "".join(_slope(row) for row in rows[:MOST_SLOPES])
+    left = len(rows) - MOST_SLOPES
+    more = f"<p>{left} more changes are in the table Comparison.</p>" if left > 0 else ""
+    return (
+        "<section><h2>What changed</h2><p>From the baseline, left, to the session compared, "
+        "right; the upright line is where the true value lies (99.8 % sure).</p>"
+        f'<div class="slopes">{figures}</div>{more}</section>'
+    )
+
+
+def _slope(row: Result) -> str:
+    before, after = float(row["baseline_mean"]), float(row["compared_mean"])
+    ends = [
+        before * (1 + float(row[name])) if row[name] is not None else after
+        for name in ("low_change", "high_change")
+    ]
+    low = min(before, after, *ends)
+    high = max(before, after, *ends, low + 1e-9)
+
+    def y(value: float) -> float:
+        return _BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP)
+
+    subject = " > ".join(row[name] for name in ("stream", "consumer") if row[name])
+    name = f"{row['metric']}{' of ' + subject if subject else ''}"
+    interval = row["interval"] or ""
+    told = text("; ".join(words for words in (row["words"], interval) if words))
+    return (
+        f'<figure class="slope {row["verdict"]}"><figcaption><b>{text(row["verdict"])}</b> '
+        f"{text(name)}</figcaption>"
+        f'<svg class="pair" viewBox="0 0 {_WIDTH} {_SLOPE_HEIGHT}" role="img" '
+        f'aria-label="{told}"><title>{told}</title>'
+        f'<line class="whisker" x1="{_RIGHT}" x2="{_RIGHT}" y1="{y(ends[0]):.1f}" '
+        f'y2="{y(ends[1]):.1f}"/>'
+        f'<path class="line" d="M{_LEFT} {y(before):.1f}L{_RIGHT} {y(after):.1f}"/>'
+        f'<circle class="end" cx="{_LEFT}" cy="{y(before):.1f}" r="3"/>'
+        f'<circle class="end" cx="{_RIGHT}" cy="{y(after):.1f}" r="3"/>'
+        f'<text class="axis" x="{_LEFT - 6}" y="{y(before) + 4:.1f}" text-anchor="end">'
+        f"{rate_text(before)}</text>"
+        f'<text class="axis" x="{_RIGHT + 8}" y="{y(after) + 4:.1f}">{rate_text(after)}</text>'
+        f"</svg><p>{text(interval)}</p></figure>"
+    )

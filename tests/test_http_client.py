@@ -12,7 +12,7 @@ import pytest
 from natstui.config import Connection
 from natstui.errors import RequestFailed
 from natstui.http_client import http_request
-from natstui.jetstream.system.monitoring import MonitoringPorts
+from natstui.jetstream.system.source import MonitoringPorts
 from tests.wrong_http import MODES, wrong_http
 
 REASONS = {

@@ -83,7 +83,7 @@ _SHOWN = ("name", "servers", "identity", "description")
 
 def _row(name: str, *, selected: bool) -> dict[str, object]:
     """Return what may be shown of a context: no secret, and not what an address hides."""
-    from natstui.config.context_files import read_fields
+    from natstui.config.contexts import read_fields
 
     try:
         fields = read_fields(name)
@@ -108,7 +108,7 @@ def _row(name: str, *, selected: bool) -> dict[str, object]:
 @_JSON
 def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
     """Create the context NAME. Write a secret as a reference, or as - to be prompted for it."""
-    from natstui.config.context_files import select_context, write_context
+    from natstui.config.contexts import select_context, write_context
 
     fields = _given(words)
     if not fields.get("url") and not fields.get("nsc"):
@@ -125,7 +125,7 @@ def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
 @_JSON
 def edit(name: str, as_json: bool, **words: Any) -> None:
     """Change fields of the context NAME. An empty text removes a field."""
-    from natstui.config.context_files import write_context
+    from natstui.config.contexts import write_context
 
     fields = _given(words)
     if not fields:
@@ -139,7 +139,7 @@ def edit(name: str, as_json: bool, **words: Any) -> None:
 @_JSON
 def select(name: str, as_json: bool) -> None:
     """Select the context NAME. For the NATS CLI and for natstui."""
-    from natstui.config.context_files import select_context
+    from natstui.config.contexts import select_context
 
     before = select_context(name)
     text = f"{name} is selected; before, {before or 'none'} was"
@@ -152,7 +152,7 @@ def select(name: str, as_json: bool) -> None:
 @_JSON
 def rm(name: str, force: bool, as_json: bool) -> None:
     """Delete the context NAME. The selected one cannot be deleted."""
-    from natstui.config.context_files import remove_context
+    from natstui.config.contexts import remove_context
 
     if not force:
         if not sys.stdin.isatty():
@@ -173,7 +173,7 @@ def _tell(as_json: bool, text: str, **facts: object) -> None:
 
 def _given(words: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that were said; a secret of - is asked for, and never shown."""
-    from natstui.config.context_files import SECRET_FIELDS
+    from natstui.config.contexts import SECRET_FIELDS
 
     fields = {
         name.removeprefix("field_"): value for name, value in words.items() if value is not None

@@ -31,7 +31,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "cli/sessions/record.py": ("record --log-file",),
     "cli/stores/reading.py": "/dev/null",
     "cli/watch/command.py": "/dev/null",
-    "config/context_files.py": ("context add", "context edit", "context select"),
+    "config/contexts.py": ("context add", "context edit", "context select"),
     "config/template_files.py": "templates of the user; complete, by files.py",
     "defects.py": "a new file in the folder of logs, exclusively",
     "files.py": tuple(WRITINGS),

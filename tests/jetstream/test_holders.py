@@ -16,9 +16,8 @@ from nats.aio.client import Client as NatsClient
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.clients import publishers, pull_clients, push_clients, read_consumer
 from natstui.jetstream.system.connections import read_connections
-from natstui.jetstream.system.publishers import publishers
-from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
 from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.requests import TappedRequests

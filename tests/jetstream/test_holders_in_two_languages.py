@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from nats.aio.client import Client as NatsClient
 
-from natstui.jetstream.system.pulls import pull_clients
+from natstui.jetstream.system.clients import pull_clients
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.jetstream.test_connections import as_user, asking
 from tests.jetstream.test_holders import at_work, consumer, names, until_it_reads

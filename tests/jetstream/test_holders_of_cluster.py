@@ -22,8 +22,7 @@ from nats.aio.msg import Msg
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.publishers import publishers
-from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
+from natstui.jetstream.system.clients import publishers, pull_clients, push_clients, read_consumer
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.requests import TappedRequests
 from tests.jetstream.flushing import flushed

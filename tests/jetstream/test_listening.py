@@ -18,8 +18,8 @@ from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.wire_parser import Piece, WireParser
 from natstui.jetstream.messages.listening import tally
-from natstui.jetstream.messages.listening.distinct import Distinct
 from natstui.jetstream.messages.listening.listener import Listener
+from natstui.jetstream.messages.listening.tally import Distinct
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.listening import (
     HEARD_KEPT_MSGS,

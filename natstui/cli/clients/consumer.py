@@ -22,7 +22,7 @@ from natstui.cli.text_table import Column, stdout_width, table
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
+from natstui.jetstream.system.clients import pull_clients, push_clients, read_consumer
 from natstui.model.clients.holding import ConsumerToHold
 from natstui.model.clients.matching import Listener
 from natstui.model.clients.requests import TappedRequests

@@ -18,8 +18,8 @@ from natstui.cli.sections import command
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.publishers import publishers as read_publishers
-from natstui.jetstream.system.publishers import read_subjects
+from natstui.jetstream.system.clients import publishers as read_publishers
+from natstui.jetstream.system.clients import read_subjects
 from natstui.jetstream.system.reply_tap import MOST_MSGS
 from natstui.model.clients.words import anonymous_text, cost_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 from nats.aio.msg import Msg
 
@@ -12,8 +13,10 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, OnMessage
 from natstui.jetstream.events.ack_samples import AckSamples
 from natstui.jetstream.events.advisories import read_advisory
-from natstui.jetstream.events.storm import Storm
-from natstui.model.records.record import Record, Restored, Unavailable
+from natstui.model.live.evidence import message_of, message_trouble
+from natstui.model.live.message_counts import ROOM, MessageCount
+from natstui.model.records.evidence import AdvisoriesCounted, MessageTrouble
+from natstui.model.records.record import Advisory, Record, Restored, Unavailable
 
 # Never the whole prefix: its API audit repeats every reply to our own polling.
 _ADVISORIES = ("ADVISORY.STREAM.>", "ADVISORY.CONSUMER.>")
@@ -21,6 +24,7 @@ _ACK_SAMPLES = "METRIC.CONSUMER.ACK.>"
 _MOST_PER_S = 500
 _HELD = "events"
 _UNREADABLE = "announcements"
+_REPORTED_EVERY_S = 1.0
 
 
 class _Count:
@@ -46,7 +50,7 @@ class _Count:
             self._reporting.cancel()
 
     def _report_soon(self) -> None:
-        self._reporting = asyncio.get_running_loop().call_later(1.0, self._report)
+        self._reporting = asyncio.get_running_loop().call_later(_REPORTED_EVERY_S, self._report)
 
     def _report(self) -> None:
         now_us, count, self._count = time.time_ns() // 1000, self._count, 0
@@ -134,3 +138,58 @@ async def _subscribe(client: Client, subject: str, take: OnMessage, sink: Sink) 
             return
         except ServerGone:
             await asyncio.sleep(0.25)
+
+
+class _Counted:
+    """What was said of the messages of one consumer since it was told last."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.messages: dict[int, MessageCount] = {}
+
+    def add(self, advisory: Advisory) -> None:
+        self.count += 1
+        for one in message_of(advisory):
+            known = self.messages.get(one.stream_seq)
+            self.messages[one.stream_seq] = (
+                one if known is None else replace(one, said_count=known.said_count + 1)
+            )
+
+    def most_frequent(self) -> tuple[MessageCount, ...]:
+        ordered = sorted(self.messages.values(), key=lambda one: (-one.said_count, one.stream_seq))
+        return tuple(ordered[:ROOM])
+
+
+class Storm:
+    """Counts announcements that are not passed on one by one, in memory for one second of them."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._counted: dict[tuple[MessageTrouble, str, str], _Counted] = {}
+        self._telling: asyncio.TimerHandle | None = None
+
+    def add(self, record: Record) -> None:
+        """Count a record that is about a message of a consumer; others have no number to keep."""
+        kind = message_trouble(record) if isinstance(record, Advisory) else None
+        if not isinstance(record, Advisory) or kind is None:
+            return
+        if record.stream is None or record.consumer is None:
+            return
+        key = (kind, record.stream, record.consumer)
+        self._counted.setdefault(key, _Counted()).add(record)
+        if self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(_REPORTED_EVERY_S, self._tell)
+
+    def close(self) -> None:
+        """Tell what was counted since, and stop."""
+        if self._telling is not None:
+            self._telling.cancel()
+        self._tell()
+
+    def _tell(self) -> None:
+        counted, self._counted, self._telling = self._counted, {}, None
+        now_us = time.time_ns() // 1000
+        for (kind, stream, consumer), each in counted.items():
+            self._sink.add(
+                AdvisoriesCounted(now_us, kind, stream, consumer, each.count, each.most_frequent())
+            )

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+import msgspec
+from nats.aio.msg import Msg
+
+from natstui.decoding import decoder_of
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.publishers import publishers, read_subjects
-from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
-from natstui.model.clients.holding import ClientsFound
+from natstui.jetstream.system.connections import listeners
+from natstui.jetstream.system.reply_tap import MOST_MSGS, ReplyTap, TappedRequest
+from natstui.model.clients.holding import ClientsFound, ConsumerToHold
+from natstui.model.clients.matching import Listener, listeners_of
+from natstui.model.clients.requests import TappedRequests
+from natstui.model.live.permissions import covers
 from natstui.model.records.system import ReadClients
 
 _MOST_PUBLISHED_MSGS = 10_000
+_API = "$JS.API"
+_NEXT = "CONSUMER.MSG.NEXT"
+_MOST_SUBJECTS = 200
 
 
 async def read_clients(client: Client, asked: ReadClients, stop: asyncio.Event) -> ClientsFound:
@@ -33,3 +46,142 @@ async def read_clients(client: Client, asked: ReadClients, stop: asyncio.Event) 
     heard = await pull_clients(client, servers, asked.stream, asked.consumer, asked.for_s, stop)
     # Who is pinned may have changed meanwhile.
     return ClientsFound(await read_consumer(client, asked.stream, asked.consumer), heard=heard)
+
+
+class _ConsumerConfig(msgspec.Struct):
+    deliver_subject: str | None = None
+    deliver_group: str | None = None
+
+
+class _Group(msgspec.Struct):
+    pinned_client_id: str = ""
+
+
+class _ConsumerInfo(msgspec.Struct):
+    config: _ConsumerConfig
+    num_waiting: int = 0
+    priority_groups: list[_Group] | None = None
+
+
+class _Pull(msgspec.Struct):
+    batch: int = 1
+    expires: int = 0
+    id: str | None = None
+
+
+async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerToHold:
+    """Return what the consumer says; raises NotFound, and what `request` raises."""
+    verb = f"CONSUMER.INFO.{stream}.{consumer}"
+    info = read(verb, await client.request(verb), _ConsumerInfo)
+    return ConsumerToHold(
+        deliver_subject=info.config.deliver_subject or None,
+        deliver_group=info.config.deliver_group or None,
+        waiting_count=info.num_waiting,
+        pins=tuple(priority_group.pinned_client_id for priority_group in info.priority_groups or ()
+                   if priority_group.pinned_client_id),
+    )  # fmt: skip
+
+
+async def push_clients(servers: Servers, subject: str, group: str | None) -> list[Listener]:
+    """Return who gets what a push consumer delivers; raises what `Servers.ask` raises."""
+    seen = await listeners(servers, subject)
+    return listeners_of(seen.rows, subject, group)
+
+
+async def pull_clients(
+    client: Client, servers: Servers, stream: str, consumer: str, for_s: float,
+    stop: asyncio.Event | None = None,
+) -> TappedRequests:  # fmt: skip
+    """Read the pulls of a consumer that is there, until `stop` at most; return who sent them.
+
+    Raises PermissionDenied, and what `Servers.ask` raises.
+    """
+    # A server maps requests through its domain's prefix to the plain subject.
+    prefixes = dict.fromkeys((_API, client.prefix))
+    subjects = [f"{prefix}.{_NEXT}.{stream}.{consumer}" for prefix in prefixes]
+    deleted = f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
+    tap = ReplyTap(subjects, _note_pull, for_s=for_s, ends_on=deleted, stop=stop)
+    await tap.begin(client, servers)
+    return await tap.run(servers)
+
+
+def _note_pull(message: Msg) -> TappedRequest:
+    """Return what a pull asks for: a number of messages, or JSON; empty asks for one."""
+    data = message.data.strip()
+    if data.isdigit():
+        return TappedRequest(data[:20].decode())
+    try:
+        pull = decoder_of(_Pull).decode(data or b"{}")
+    except (msgspec.DecodeError, RecursionError):
+        return TappedRequest("not readable")
+    wait_s = pull.expires / 1e9 if pull.expires > 0 else None
+    return TappedRequest(str(max(1, pull.batch)), pull.id or None, wait_s)
+
+
+class _Origin(msgspec.Struct):
+    name: str = ""
+
+
+class _StreamConfig(msgspec.Struct):
+    subjects: list[str] | None = None
+    mirror: _Origin | None = None
+    sources: list[_Origin] | None = None
+
+
+class _StreamInfo(msgspec.Struct):
+    config: _StreamConfig
+
+
+async def read_subjects(client: Client, stream: str) -> list[str]:
+    """Return the subjects that a stream stores, those aside that another of them has too.
+
+    Raises NotFound, RequestFailed for a stream that nobody publishes to, and what `request`
+    raises.
+    """
+    verb = f"STREAM.INFO.{stream}"
+    config = read(verb, await client.request(verb), _StreamInfo).config
+    subjects = _widest(config.subjects or ())
+    if not subjects:
+        origins = [config.mirror] if config.mirror else config.sources or []
+        names = ", ".join(origin.name for origin in origins)
+        raise RequestFailed(
+            f"nobody publishes to stream {stream}: it has no subjects of its own, its messages "
+            f"come from {names or 'nowhere'}"
+        )
+    if len(subjects) > _MOST_SUBJECTS:
+        raise RequestFailed(
+            f"stream {stream} has {len(subjects)} subjects: a tap reads {_MOST_SUBJECTS} at most"
+        )
+    return subjects
+
+
+def _widest(subjects: Sequence[str]) -> list[str]:
+    """Return the subjects that none of the others covers: each message is read once."""
+    distinct = list(dict.fromkeys(subjects))
+    return [
+        one
+        for one in distinct
+        if not any(other != one and covers(other, one) for other in distinct)
+    ]
+
+
+async def publishers(
+    client: Client, servers: Servers, stream: str, subjects: Sequence[str], for_s: float,
+    most_msgs: int = MOST_MSGS, stop: asyncio.Event | None = None,
+) -> TappedRequests:  # fmt: skip
+    """Read what is published to the subjects of a stream, and return who waits for its answer.
+
+    It ends with `stop` at the latest.
+
+    Raises PermissionDenied, and what `Servers.ask` raises.
+    """
+    tap = ReplyTap(
+        subjects,
+        lambda message: TappedRequest(message.subject),
+        for_s=for_s,
+        most_msgs=most_msgs,
+        ends_on=f"{client.connection.js_event_prefix}.ADVISORY.STREAM.DELETED.{stream}",
+        stop=stop,
+    )
+    await tap.begin(client, servers)
+    return await tap.run(servers)

@@ -22,9 +22,8 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.link import OnDenied
 from natstui.jetstream.connection.wire_parser import Piece
 from natstui.jetstream.messages.decode import headers_of
-from natstui.jetstream.messages.listening.internal import Internal
 from natstui.jetstream.messages.listening.picture import Moments, Picture
-from natstui.jetstream.messages.listening.tally import SubjectFilter, Tally, text_of
+from natstui.jetstream.messages.listening.tally import Internal, SubjectFilter, Tally, text_of
 from natstui.model.assets.subjects import is_subject
 from natstui.model.live.row_filter import compiled
 from natstui.model.records.link import LinkChanged

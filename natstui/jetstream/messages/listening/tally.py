@@ -1,13 +1,17 @@
-"""Messages and bytes of every subject, in a tree of tokens, in bounded memory."""
+"""Messages and bytes of every subject, in a tree of tokens, in bounded memory.
+
+Subjects that are used once are counted as one; of those that found no room it is known about how
+many they were.
+"""
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from natstui.jetstream.connection.wire_parser import Piece
-from natstui.jetstream.messages.listening.distinct import Distinct
-from natstui.jetstream.messages.listening.internal import Internal
+from natstui.model.assets.subjects import is_internal
 
 MOST_PLACES_COUNT = 100_000
 """Tokens and subjects that are told apart,"""
@@ -16,6 +20,13 @@ MOST_TEXT_BYTES = 32 * 1024 * 1024
 _MOST_LEVELS = 16
 ROOT = 0
 """The place above all tokens; its own counts are those of subjects that were not told apart."""
+_BITS_COUNT = 12
+_PLACES_COUNT = 1 << _BITS_COUNT
+_BIAS_RATIO = 0.7213 / (1 + 1.079 / _PLACES_COUNT)
+_HASH_BITS_COUNT = 61
+"""Of Python's hashes of bytes, which are salted anew in each process."""
+_ONE_OFF = {"$JS.ACK": 4, "$JS.FC": 4, "$JS.SNAPSHOT": 4}
+"""Subjects that differ for each message, and how many tokens of them say something."""
 
 
 class SubjectTree:
@@ -126,3 +137,68 @@ class SubjectFilter:
         if not self._with_internal and subject in self._internal:
             return False
         return self._matches is None or self._matches(subject)
+
+
+class Distinct:
+    """Counts different byte strings: HyperLogLog, which remembers the rarest hash of each kind."""
+
+    def __init__(self) -> None:
+        self._places = bytearray(_PLACES_COUNT)
+
+    def add(self, thing: bytes) -> None:
+        """Count a thing, unless it was counted before."""
+        mixed = hash(thing) & ((1 << _HASH_BITS_COUNT) - 1)
+        place, rest = mixed & (_PLACES_COUNT - 1), mixed >> _BITS_COUNT
+        rank = _HASH_BITS_COUNT - _BITS_COUNT - rest.bit_length() + 1
+        if rank > self._places[place]:
+            self._places[place] = rank
+
+    def count(self) -> int:
+        """Return about how many there were."""
+        empty = self._places.count(0)
+        if empty == _PLACES_COUNT:
+            return 0
+        about = _BIAS_RATIO * _PLACES_COUNT**2 / sum(2.0**-rank for rank in self._places)
+        if about <= 2.5 * _PLACES_COUNT and empty:
+            about = _PLACES_COUNT * math.log(_PLACES_COUNT / empty)
+        return max(1, round(about))
+
+
+class Internal:
+    """What counts as internal, for a client with its own beginning of inboxes."""
+
+    def __init__(self, inbox_prefix: str, asked: Iterable[str]) -> None:
+        """What is asked for by its name, as `_INBOX.x.>`, is told apart to the last token."""
+        inbox = inbox_prefix.strip(".")
+        asked = tuple(asked)
+        self._inboxes = tuple(
+            f"{fromkey}." for fromkey in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
+            if not _names(asked, fromkey)
+        )  # fmt: skip
+        self._one_off = {
+            f"{one}.": count for one, count in _ONE_OFF.items() if not _names(asked, one)
+        }
+        self._own_inboxes = f"{inbox}."
+        # Almost every subject is none of these, and is recognised by this alone.
+        self.one_off_begins = tuple(
+            one.encode() for one in (*self._inboxes, *self._one_off)
+        )  # fmt: skip
+
+    def __contains__(self, subject: str) -> bool:
+        """Return whether a subject is internal."""
+        return is_internal(subject) or subject.startswith(self._own_inboxes)
+
+    def folded(self, subject: str) -> str:
+        """Return the one subject that stands for all that are used once like this one."""
+        for begin in self._inboxes:
+            if subject.startswith(begin):
+                return f"{begin}>"
+        for begin, count in self._one_off.items():
+            if subject.startswith(begin):
+                tokens = subject.split(".")
+                return ".".join([*tokens[:count], ">"]) if len(tokens) > count else subject
+        return subject
+
+
+def _names(asked: tuple[str, ...], begin: str) -> bool:
+    return any(one == begin or one.startswith(f"{begin}.") for one in asked)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
 """As in the settings, which do not check the flag of `watch`."""
+LONGEST_READING_S = 300.0
 
 
 _FLAG_NAMES = (
@@ -321,13 +322,27 @@ def _first_line() -> str:
         raise UsageError("--server -: the first line on stdin holds no address") from error
 
 
+def parse_seconds(text: str, option: str) -> float:
+    """Return seconds of `500ms`, `2s`; raises UsageError that names the option."""
+    try:
+        return parse_duration_ns(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def reading_seconds(text: str, option: str) -> float:
+    """Return how long to read; raises UsageError for nothing, and for more than 5 minutes."""
+    wanted_s = parse_seconds(text, option)
+    if not 0 < wanted_s <= LONGEST_READING_S:
+        longest = f"{LONGEST_READING_S:.0f}s"
+        raise UsageError(f"{option} {text}: it must be longer than 0 and at most {longest}")
+    return wanted_s
+
+
 def interval_seconds(text: str) -> float:
     """Return seconds of `500ms`, `2s` or a plain number of seconds."""
-    try:
-        plain = text.replace(".", "", 1).isdigit()
-        interval_s = float(text) if plain else parse_duration_ns(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"--interval: {error}") from error
+    plain = text.replace(".", "", 1).isdecimal()
+    interval_s = float(text) if plain else parse_seconds(text, "--interval")
     if not SHORTEST_INTERVAL_S <= interval_s <= LONGEST_INTERVAL_S:
         raise UsageError(f"--interval: {text!r} is not between 100ms and 1h")
     return interval_s

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.options import ConnectionFlags, watching_flags
+from natstui.cli.options import ConnectionFlags, parse_seconds, watching_flags
 from natstui.cli.sections import command
-from natstui.errors import RequestFailed, UsageError
-from natstui.units import parse_duration_ns
+from natstui.errors import RequestFailed
 
 if TYPE_CHECKING:
     from natstui.cli.health.look import ServerReading
@@ -48,10 +47,7 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     with 1 or 2 then; with 4 where not everything could be read. With --context A,B,C it shows
     several systems.
     """
-    try:
-        for_s = None if for_text is None else parse_duration_ns(for_text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from error
+    for_s = None if for_text is None else parse_seconds(for_text, "--for")
     named = flags.each() if flags.are_several else {"": flags}
     watched = asyncio.run(_watch(named, for_s))
     for name, one in watched.items():

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import get_args
 
-from natstui.cli.watch.json_lines import Row
+from natstui.cli.watch.lines import Row
 from tests.architecture.source import modules
 
 SUFFIXES = (

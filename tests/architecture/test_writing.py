@@ -29,7 +29,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "cli/root.py": "/dev/null",
     "cli/sessions/analyze.py": ("analyze --html", "analyze --notebook"),
     "cli/sessions/record.py": ("record --log-file",),
-    "cli/stores/reading.py": "/dev/null",
+    "cli/stores/kv.py": "/dev/null",
     "cli/watch/command.py": "/dev/null",
     "config/contexts.py": ("context add", "context edit", "context select"),
     "config/template_files.py": "templates of the user; complete, by files.py",

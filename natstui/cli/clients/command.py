@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.cli.clients.options import seconds
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def connections(
     from natstui.cli.connected import waited_for
     from natstui.cli.text_table import stdout_width
 
-    for_s = None if for_text is None else seconds(for_text, "--for")
+    for_s = None if for_text is None else reading_seconds(for_text, "--for")
     seen, rates = asyncio.run(waited_for(_look(connection, for_s, closed=closed)))
     if as_json:
         click.echo(connections_json(seen, rates))

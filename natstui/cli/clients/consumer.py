@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.clients.askers import COST, asker_json, asker_lines
-from natstui.cli.clients.options import seconds
-from natstui.cli.clients.rows import connection_json, place_cells, place_columns
+from natstui.cli.clients.rows import (
+    COST,
+    asker_json,
+    asker_lines,
+    connection_json,
+    place_cells,
+    place_columns,
+)
 from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.connected import waited_for
 from natstui.cli.manage.names import given_name
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.engine.stopping import stopped_by_signal
@@ -55,7 +60,7 @@ def clients(
     pull consumer: who pulls while --for reads, how often and how much; an idle client appears
     only when its pull expires. DELIVERED is what was sent to it since it was found.
     """
-    for_s = None if for_text is None else seconds(for_text, "--for")
+    for_s = None if for_text is None else reading_seconds(for_text, "--for")
     names = given_name(stream), given_name(name)
     consumer, found = asyncio.run(waited_for(_look(connection, names, for_s)))
     if as_json:

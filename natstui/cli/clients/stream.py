@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.cli.clients.askers import COST, asker_json, asker_lines
-from natstui.cli.clients.options import seconds
+from natstui.cli.clients.rows import COST, asker_json, asker_lines
 from natstui.cli.complete import stream_name
 from natstui.cli.connected import waited_for
 from natstui.cli.manage.names import given_name
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
@@ -50,7 +49,7 @@ def publishers(
     publishers of JetStream do; plain publishes are anonymous and only counted. Who publishes
     nothing meanwhile is not seen.
     """
-    stream, for_s = given_name(name), seconds(for_text, "--for")
+    stream, for_s = given_name(name), reading_seconds(for_text, "--for")
     subjects, heard = asyncio.run(waited_for(_look(connection, stream, for_s, most_msgs)))
     if as_json:
         click.echo(_json(stream, subjects, heard))

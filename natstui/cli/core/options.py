@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from natstui.cli.core.payload import filled, given_headers, given_payload
+from natstui.cli.options import parse_seconds
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns, parse_moment
 
@@ -80,7 +81,4 @@ def moment_of(text: str | None, option: str) -> datetime | None:
 
 def seconds_of(text: str | None, option: str) -> float | None:
     """Return seconds of `500ms`, `2s`; raises UsageError."""
-    try:
-        return None if text is None else parse_duration_ns(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
+    return None if text is None else parse_seconds(text, option)

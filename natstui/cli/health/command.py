@@ -11,11 +11,10 @@ import click
 
 from natstui.clean import clean_text
 from natstui.cli.complete import consumers, on_stream
-from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
+from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags, parse_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import severities_coloured
 from natstui.errors import NatstuiError, UsageError
-from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
     from natstui.cli.health.look import ServerReading
@@ -163,19 +162,12 @@ def stuck(
 def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
     from natstui.model.records.tap import LONGEST_TAP_S, StartTap
 
-    for_s = _seconds(text, "--tap")
+    for_s = parse_seconds(text, "--tap")
     if not 0 < for_s <= LONGEST_TAP_S:
         raise UsageError(
             f"--tap {text}: it must be longer than 0 and at most {LONGEST_TAP_S:.0f}s"
         )
     return StartTap(0, stream, consumer, for_s)
-
-
-def _seconds(text: str, option: str) -> float:
-    try:
-        return parse_duration_ns(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
 
 
 def _look(
@@ -191,7 +183,7 @@ def _look(
     from natstui.cli.health.look import look_at
     from natstui.cli.health.report import report_on
 
-    for_s = None if for_text is None else _seconds(for_text, "--for")
+    for_s = None if for_text is None else parse_seconds(for_text, "--for")
     settings, connection = flags.resolve()
     monitor = settings.monitor
     interval_s = min(monitor.interval_s, interval_seconds("1s"))

@@ -66,7 +66,7 @@ _TARGETS = {
     "clients": "natstui.cli.clients.consumer:clients",
     "find": "natstui.cli.watch.finding:find_consumers",
     "report": "natstui.cli.watch.finding:report_consumers",
-    "next": "natstui.cli.manage.taking:take_next",
+    "next": "natstui.cli.manage.receiving:take_next",
     "sub": "natstui.cli.manage.receiving:sub",
 }
 

@@ -126,7 +126,7 @@ def ranges_of(numbers: list[int]) -> list[tuple[int, int]]:
 
 _HERE, _CHANGES = "natstui.cli.manage.stream", "natstui.cli.manage.stream_changes"
 _TARGETS = {
-    **{name: f"{_HERE}:{name}" for name in ("gaps", "get", "ls")},
+    **{name: f"{_HERE}:{name}" for name in ("gaps", "ls")},
     **{
         name: f"{_CHANGES}:{name}"
         for name in ("add", "copy", "edit", "purge", "rm", "rmm", "seal")

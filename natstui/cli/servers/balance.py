@@ -9,14 +9,13 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.clients.options import seconds
 from natstui.cli.manage.writing import (
     change_flags,
     confirmation,
     refuse_read_only,
     run_with_writer,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
@@ -49,7 +48,7 @@ def balance(
     that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between
     two moves, and what was done is printed and in the journal.
     """
-    pause_s, kinds = seconds(pause, "--pause"), [only[:-1]] if only else list(_KINDS)
+    pause_s, kinds = reading_seconds(pause, "--pause"), [only[:-1]] if only else list(_KINDS)
     as_json = words["as_json"]
     if not dry_run:
         refuse_read_only(connection, words["read_only"])

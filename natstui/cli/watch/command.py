@@ -17,7 +17,7 @@ from natstui.errors import Interrupted, UsageError
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from natstui.cli.watch.json_lines import Row
+    from natstui.cli.watch.lines import Row
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
@@ -27,7 +27,7 @@ _INTERRUPTED = 130
 
 def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from natstui.cli.watch.json_lines import schema_text
+        from natstui.cli.watch.lines import schema_text
 
         click.echo(schema_text())
         context.exit()
@@ -162,14 +162,14 @@ def _complain(sentence: str) -> None:
 
 
 def _write_json(rows: Iterable[Row]) -> None:
-    from natstui.cli.watch.json_lines import json_line
+    from natstui.cli.watch.lines import json_line
 
     _write("".join(json_line(row) + "\n" for row in rows))
 
 
 def _write_text(rows: Iterable[Row]) -> None:
     from natstui.cli.text_table import stdout_width
-    from natstui.cli.watch.text import text_lines
+    from natstui.cli.watch.lines import text_lines
 
     lines = text_lines(rows, stdout_width())
     _write("\n".join(lines) + "\n\n" if lines else "")

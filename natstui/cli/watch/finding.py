@@ -24,7 +24,7 @@ from natstui.cli.watch.consumers import (
     consumer_rows,
     consumer_table,
 )
-from natstui.cli.watch.json_lines import json_line
+from natstui.cli.watch.lines import json_line
 from natstui.cli.watch.streams import StreamRow, stream_rows, stream_table
 from natstui.cli.watch.values import values
 from natstui.config import Connection

@@ -10,7 +10,7 @@ from itertools import chain
 
 from natstui.cli.watch.consumers import consumer_freshness, consumer_rows
 from natstui.cli.watch.happened import happened_rows
-from natstui.cli.watch.json_lines import Row
+from natstui.cli.watch.lines import Row
 from natstui.cli.watch.server import server_rows
 from natstui.cli.watch.streams import stream_freshness, stream_rows
 from natstui.cli.watch.values import Freshness

@@ -18,7 +18,7 @@ import msgspec
 from natstui.children import own_program
 from natstui.clean import clean_line
 from natstui.cli.watch.happened import SystemRow
-from natstui.cli.watch.json_lines import json_line
+from natstui.cli.watch.lines import json_line
 from natstui.decoding import decoder_of
 from natstui.engine.stopping import stopped_by_signal
 

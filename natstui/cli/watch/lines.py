@@ -1,29 +1,33 @@
-"""The lines of `natstui watch --json`: one object per row, and the schema of all of them."""
+"""The lines of `natstui watch`: one object of JSON per row, with their schema, or text."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import json
+from collections.abc import Iterable
 from typing import get_args
 
 import msgspec
 
-from natstui.cli.watch.consumers import ConsumerRow
+from natstui.clean import clean_line
+from natstui.cli.text_table import hanging
+from natstui.cli.watch.consumers import ConsumerRow, consumer_table
 from natstui.cli.watch.happened import (
     AdvisoryRow,
     RemovedRow,
     RestoredRow,
     SystemRow,
     UnavailableRow,
+    happened_sentence,
 )
-from natstui.cli.watch.server import AccountRow, ServerRow
-from natstui.cli.watch.streams import StreamRow
+from natstui.cli.watch.server import AccountRow, ServerRow, account_sentence, server_sentence
+from natstui.cli.watch.streams import StreamRow, stream_table
 from natstui.model.live.snapshot import Peer, Upstream
+from natstui.units import local_text
 
 SCHEMA = 1
 """Grows when a field is renamed, removed, or changes its meaning; not when one is added."""
-
 
 Row = (
     ServerRow
@@ -35,8 +39,6 @@ Row = (
     | RestoredRow
     | AdvisoryRow
 )
-
-
 _SYSTEM = "The context or profile that it is of, where several are watched; else absent."
 
 
@@ -78,3 +80,32 @@ def _meanings(cls: type) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
             meanings[ast.unparse(field.target)] = str(ast.literal_eval(below.value))
     return meanings
+
+
+def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
+    """Return what one poll saw, as lines: server, account, what happened, two tables."""
+    streams: list[StreamRow] = []
+    consumers: list[ConsumerRow] = []
+    lines: list[str] = []
+    for row in rows:
+        match row:
+            case StreamRow():
+                streams.append(row)
+                continue
+            case ConsumerRow():
+                consumers.append(row)
+                continue
+            case ServerRow():
+                sentence = server_sentence(row)
+            case AccountRow():
+                sentence = account_sentence(row)
+            case _:
+                sentence = happened_sentence(row)
+        at = local_text(row.at_us)
+        said = hanging(f"{at} {clean_line(sentence)}", width_cells, len(at) + 1)
+        lines += said.splitlines()
+    if streams:
+        lines += ["", *stream_table(streams, width_cells)]
+    if consumers:
+        lines += ["", *consumer_table(consumers, width_cells)]
+    return lines

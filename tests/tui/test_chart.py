@@ -16,8 +16,16 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.detail.charts import announced_at_us
 from natstui.tui.kit.chart import chart as chart_module
-from natstui.tui.kit.chart.chart import Chart, ChartData, Series
-from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
+from natstui.tui.kit.chart.chart import (
+    Chart,
+    ChartData,
+    Series,
+    column_of,
+    crossed,
+    moment_of,
+    moved,
+    values_at,
+)
 from natstui.tui.kit.chart.frame import (
     ON,
     SHADES,

@@ -6,11 +6,10 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Static
 
-from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.app.guarded import GuardedApp, TooSmall
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.textual_fixes import TerminalSized
-from natstui.tui.kit.too_small import TooSmall
 
 
 class Form(TerminalSized, Screen[str]):

@@ -12,13 +12,12 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from natstui import tui
-from natstui.tui.app.guarded import GuardedApp, Palette
+from natstui.tui.app.guarded import GuardedApp, Palette, TooSmall
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.textual_fixes import TerminalSized
-from natstui.tui.kit.too_small import TooSmall
 
 
 def test_every_screen_follows_the_terminal() -> None:

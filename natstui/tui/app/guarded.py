@@ -9,29 +9,34 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import ClassVar
 
 from rich.console import RenderableType
 from textual import events
 from textual.actions import ActionParseResult
-from textual.app import App
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
 from textual.command import CommandList, CommandPalette
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.geometry import Size
 from textual.notifications import SeverityLevel
+from textual.screen import ModalScreen
 from textual.theme import ThemeProvider
 from textual.widget import Widget
+from textual.widgets import Static
 
 from natstui.clean import clean_line, clean_text
 from natstui.defects import contained, crash_line, log_folder, write_crash_log
 from natstui.tui.kit.input_order import ORDERED, InputOrder
 from natstui.tui.kit.looks import THEMES, register_themes
-from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy
+from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy, safe_lines
 from natstui.tui.kit.textual_fixes import TerminalSized
-from natstui.tui.kit.too_small import TooSmall, too_small
 
 _SAME_TOAST_S = 2.0
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+LEAST = Size(60, 20)
 
 
 class Palette(TerminalSized, CommandPalette):
@@ -213,3 +218,38 @@ def take_back(app: App[int], message: str) -> None:
     for notification in list(app._notifications):
         if notification.message == clean_text(message):
             app._unnotify(notification)
+
+
+def too_small(size: Size) -> bool:
+    """Return whether a terminal of this size cannot be used."""
+    return size.width < LEAST.width or size.height < LEAST.height
+
+
+class TooSmall(TerminalSized, ModalScreen[None]):
+    """Says how large the terminal must be, and goes when it is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.quit", "Quit", show=False)]
+    DEFAULT_CSS = """
+    TooSmall Static { width: auto; height: auto; text-align: center; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Yield the sentence."""
+        yield Static(markup=False)
+
+    def on_resize(self) -> None:
+        """Say the present size, or give the screen back."""
+        self._look()
+
+    def on_screen_resume(self) -> None:
+        """Go when the terminal has become large enough below another screen."""
+        self._look()
+
+    def _look(self) -> None:
+        size = self.app.size
+        if not too_small(size):
+            self.dismiss()
+        else:
+            least = f"{LEAST.width}×{LEAST.height}"
+            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {least}"
+            self.query_one(Static).update(safe_lines(text))

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from natstui.model.live.state import shown_at_us
 from natstui.tui.app.controls.export import Exporter
 from natstui.tui.app.controls.guide import Guide
+from natstui.tui.app.controls.live import Polling, Recording
 from natstui.tui.app.controls.part import Part
-from natstui.tui.app.controls.polling import Polling
-from natstui.tui.app.controls.recording import Recording
 from natstui.tui.app.controls.replay import ReplayControls
 from natstui.tui.app.controls.systems import Contexts, Systems
 from natstui.tui.app.engines import Announcements, Engines

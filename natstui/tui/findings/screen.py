@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from textual import getters, on
@@ -10,11 +11,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 
+from natstui.model.findings.causes.settings import consumer_settings, stream_settings
 from natstui.model.findings.finding import Finding
-from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView
+from natstui.model.live.state import State
+from natstui.model.live.table import Key
+from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
-from natstui.tui.findings.looked import Looked
 from natstui.tui.findings.text import CALM, brief_sections, calm_sections, counts_text
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.systems import SystemState, joined, of_system
@@ -25,6 +28,12 @@ from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected
 
 _MORE_HINTS_AFTER_S = 0.05
+ROWS_AT_ONCE = 400
+"""Rows that are looked at together: a few milliseconds, so that keys are answered meanwhile."""
+_AGAIN_AFTER_US = 60_000_000
+"""Some settings become risky by time alone, as one that nobody uses for weeks."""
+_Seen = tuple[object, object]
+"""The settings of a row, and those of its stream, as they were looked at."""
 
 
 class FindingsScreen(TableScreen):
@@ -53,7 +62,7 @@ class FindingsScreen(TableScreen):
         self.finding = FindingKeys(self, self.chosen)
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._with_hints = self._with_over = False
-        self._looked: dict[str, Looked] = {}
+        self._caches: dict[str, FindingsCache] = {}
         """What was found in each system, by its name."""
 
     def body(self) -> Iterable[Widget]:
@@ -65,8 +74,8 @@ class FindingsScreen(TableScreen):
         """Return the findings of the present state, of all systems."""
 
         def of_one(one: SystemState) -> FindingView:
-            looked = self._looked.setdefault(one.name, Looked())
-            found = looked.found_in(
+            cache = self._caches.setdefault(one.name, FindingsCache())
+            found = cache.found_in(
                 one.state, with_hints=self._with_hints, with_over=self._with_over
             )
             return FindingView(one.state, one.late_us, found)
@@ -75,8 +84,10 @@ class FindingsScreen(TableScreen):
 
     def refresh_state(self) -> None:
         """Show the newer findings; those on settings of many rows come bit by bit."""
-        self._looked = {one.name: self._looked.get(one.name, Looked()) for one in self.where.shown}
-        left = [self._looked[one.name].hints.look(one.state) for one in self.where.shown]
+        self._caches = {
+            one.name: self._caches.get(one.name, FindingsCache()) for one in self.where.shown
+        }
+        left = [self._caches[one.name].hints.look(one.state) for one in self.where.shown]
         if any(left):
             self.set_timer(_MORE_HINTS_AFTER_S, self._look_further)
         super().refresh_state()
@@ -97,7 +108,7 @@ class FindingsScreen(TableScreen):
         rest = super().caption_text(shown, total)
         if not self.state.costs:
             return rest
-        counts = counts_text([one.found for one in self._looked.values()], self._with_over)
+        counts = counts_text([one.found for one in self._caches.values()], self._with_over)
         return counts if self.ordering.order == self.START else f"{counts}  ·  {rest}"
 
     def chosen(self) -> Finding | None:
@@ -142,3 +153,81 @@ class FindingsScreen(TableScreen):
         """Show also what is only worth knowing of settings, or leave it out again."""
         self._with_hints = not self._with_hints
         self.refresh_state()
+
+
+class FindingsCache:
+    """The findings of one system, and those about its settings."""
+
+    def __init__(self) -> None:
+        self.hints = Hints()
+        self.found = Found(State())
+        self._made_for: tuple[object, ...] = ()
+
+    def found_in(self, state: State, *, with_hints: bool, with_over: bool) -> Found:
+        """Return the findings of a state; the same object while they are the same."""
+        made_for = (state.findings, self.hints.found, with_hints, with_over)
+        if not self._made_for or any(
+            new is not old for new, old in zip(made_for, self._made_for, strict=True)
+        ):
+            self._made_for = made_for
+            self.found = Found(state, self.hints.found, with_hints=with_hints, with_over=with_over)
+        return self.found
+
+
+class Hints:
+    """The findings about the settings of every stream and consumer."""
+
+    def __init__(self) -> None:
+        self.found: tuple[Finding, ...] = ()
+        """Another object when something is another one."""
+        self._known: dict[Key, tuple[_Seen, tuple[Finding, ...]]] = {}
+        self._complete_for: tuple[object, ...] = ()
+        self._complete_at_us = 0
+
+    def look(self, state: State) -> bool:
+        """Look at rows that are new or set otherwise; return whether some are left for later."""
+        whole = (
+            state.streams.roster, state.consumers.roster,
+            state.stream_configurations, state.consumer_configurations,
+        )  # fmt: skip
+        same = len(whole) == len(self._complete_for) and all(
+            new is old for new, old in zip(whole, self._complete_for, strict=True)
+        )
+        if abs(state.now_at_us - self._complete_at_us) > _AGAIN_AFTER_US:
+            if same:
+                self._known = {key: ((None, None), it) for key, (_, it) in self._known.items()}
+            self._complete_at_us = state.now_at_us
+        elif same:
+            return False
+        left = self._look_at_some(state)
+        if not left:
+            self._complete_for = whole
+        return left
+
+    def _look_at_some(self, state: State) -> bool:
+        known, before = self._known, len(self._known)
+        streams, consumers = state.stream_configurations, state.consumer_configurations
+        keys = state.streams.roster.keys, state.consumers.roster.keys
+        changed, looked, left = False, 0, False
+        for row, key in chain(enumerate(keys[0]), enumerate(keys[1])):
+            name = str(key[0])
+            of_consumer = len(key) == 3
+            own = consumers.get((name, str(key[1]))) if of_consumer else streams.get(name)
+            seen = (own, streams.get(name))
+            was = known.get(key)
+            if was is not None and was[0][0] is own and was[0][1] is seen[1]:
+                continue
+            if looked == ROWS_AT_ONCE:
+                left = True
+                break
+            looked += 1
+            found = tuple((consumer_settings if of_consumer else stream_settings)(state, row))
+            changed = changed or found != (was[1] if was else ())
+            known[key] = (seen, found)
+        if not left and before > len(keys[0]) + len(keys[1]):
+            alive = {*keys[0], *keys[1]}
+            self._known = known = {key: it for key, it in known.items() if key in alive}
+            changed = True
+        if changed:
+            self.found = tuple(chain.from_iterable(found for _, found in known.values()))
+        return left

@@ -21,10 +21,8 @@ from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
-from natstui.tui.stores.asking import RenewedPage
 from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, bucket_of
-from natstui.tui.stores.changing import start_change
-from natstui.tui.stores.key_actions import change_key
+from natstui.tui.stores.requests import RenewedPage, change_key, start_change
 from natstui.tui.stores.revision import RevisionScreen
 
 _decoder = decoder_of(KeysPage)

@@ -30,12 +30,11 @@ from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
-from natstui.tui.stores.asking import RenewedPage
 from natstui.tui.stores.cells import KEY_COLUMNS, KeyView, bucket_of
 from natstui.tui.stores.history import HistoryScreen
-from natstui.tui.stores.key_actions import change_key
 from natstui.tui.stores.known import MOST_NAMES, SHOWN_ROWS, KeyRows
 from natstui.tui.stores.put import PutScreen
+from natstui.tui.stores.requests import RenewedPage, change_key
 from natstui.units import counted
 
 _decoder = decoder_of(KeysPage)

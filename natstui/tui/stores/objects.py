@@ -2,28 +2,255 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.model.records.stores import ChangeKey, ObjectRow, ObjectsPage, ReadObjects
-from natstui.tui.frame.action_keys import DELETE_OBJECT, PUT_OBJECT, Target
+from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.records.managing import Change
+from natstui.model.records.messages import Answered
+from natstui.model.records.stores import (
+    ChangeKey,
+    FileMoved,
+    GetFile,
+    LinkObject,
+    LocalFile,
+    LookAtFile,
+    ObjectRow,
+    ObjectsPage,
+    PutFile,
+    ReadObjects,
+    StopMoving,
+)
+from natstui.tui.frame.action_keys import (
+    DELETE_OBJECT,
+    LINK_OBJECT,
+    PUT_OBJECT,
+    SEAL_STORE,
+    Target,
+)
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, watch_rows
+from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
+from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
+from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
-from natstui.tui.stores.asking import RenewedPage
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.text import safe_copy
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView, bucket_of
-from natstui.tui.stores.changing import start_change
-from natstui.tui.stores.files import Files, Store
-from natstui.units import bytes_text
+from natstui.tui.stores.requests import RenewedPage, start_change
+from natstui.units import bytes_text, local_text
 
 _decoder = decoder_of(ObjectsPage)
 _RENEWED_AFTER_S = 5.0
+_local = decoder_of(LocalFile)
+_WRITES = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The store of a screen, and what of it is known."""
+
+    stream: str
+    bucket: str
+    under_cursor: Callable[[], ObjectRow | None]
+    """Says itself that there is nothing."""
+    named: Callable[[str], ObjectRow | None]
+    changed: Callable[[], None]
+    """Is called when something was done."""
+
+
+class Files(ScreenPart):
+    """Asks step by step; one file at a time is put or got from here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        PUT_OBJECT.binding("part('files', 'put')"),
+        Binding("ctrl+s", "part('files', 'get')", "Save", id="object.get"),
+        LINK_OBJECT.binding("part('files', 'link')"),
+        SEAL_STORE.binding("part('files', 'seal')"),
+        Binding("ctrl+x", "part('files', 'stop')", "Stop", show=False, id="object.stop"),
+    ]
+
+    def __init__(self, screen: LiveScreen, store: Store) -> None:
+        self._screen, self._store = screen, store
+        self._moving: PendingRequest | None = None
+        """What is put or got now."""
+        self.progress_text = ""
+        """How far the file is; empty while there is none."""
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Grey what may not be done; in a recording there is nothing to ask."""
+        if self._screen.state.replay is not None:
+            return False
+        spec = _WRITES.get(action)
+        return None if spec and not allowed(self._screen.state, spec.name) else True
+
+    def _show_error(self, text: str) -> None:
+        self._screen.app.notify(safe_copy(text), severity="error")
+
+    async def _type(self, question: str, text: str = "") -> str:
+        """Return what is typed; empty when it is nothing."""
+        typed = await self._screen.app.push_screen_wait(Prompt(clean_line(question), text))
+        return (typed or "").strip()
+
+    async def _inspect(self, file: str, name: str = "") -> LocalFile | None:
+        """Return what is known of a file on the disk of the engine; None: that was shown."""
+        reply = await self._screen.engine.request(LookAtFile(0, file, name))
+        if reply.body_json is None:
+            self._show_error(reply.text)
+            return None
+        return _local.decode(reply.body_json)
+
+    async def _confirm(self, name: str, why: str) -> str | None:
+        """Return the name once it is typed, empty where that is not needed; None: cancelled.
+
+        It is needed where something is lost, and in production.
+        """
+        started = self._screen.state.started
+        if started is not None and started.production:
+            why = f"{why}This is production. "
+        if not why:
+            return ""
+        question = clean_line(f"{why}Type {name} to do it")
+        return await self._screen.app.push_screen_wait(Prompt(question, word=name))
+
+    def _is_busy(self) -> bool:
+        if self._moving is not None:
+            self._screen.notify("one file at a time: this one is not done", severity="warning")
+        return self._moving is not None
+
+    def _start(self, command: PutFile | GetFile, text: str) -> None:
+        """Move a file; its end is shown also when the screen is closed by then."""
+        if not self._is_busy():
+            self._moving = request = self._screen.engine.request(command)
+            run_task(self._screen.app, self._follow, request, clean_line(text))
+
+    async def _follow(self, request: PendingRequest, text: str) -> None:
+        app, stop = self._screen.app, key_of(self._screen, "object.stop")
+        self._show_progress(f"{text} …")
+        async for record in request:
+            if isinstance(record, FileMoved):
+                size = f"{bytes_text(record.moved_bytes)} of {bytes_text(record.whole_bytes)}"
+                self._show_progress(f"{text}: {size}, {stop} stops it")
+            elif isinstance(record, Answered):
+                self._moving = None
+                self._show_progress("")
+                show_reply(app, record, f"{request.system} {self._store.bucket}".strip())
+                break
+        if self._screen.is_attached:
+            self._store.changed()
+
+    def _show_progress(self, text: str) -> None:
+        self.progress_text = text
+        if self._screen.is_attached:
+            self._screen.refresh_state()
+
+    async def _change(self, command: LinkObject | Change) -> None:
+        reply = await request_confirmed(self._screen, command)
+        if reply is not None:
+            show_reply(self._screen.app, reply, self._store.bucket)
+            self._store.changed()
+
+    def action_put(self) -> None:
+        """Store a file."""
+        if not self._is_busy():
+            run_task(self._screen, self._put)
+
+    async def _put(self) -> None:
+        file = await self._type("Which file should be stored?")
+        local = await self._inspect(file) if file else None
+        if local is None:
+            return
+        if not local.is_there:
+            self._show_error(f"there is no file {local.path}")
+            return
+        question = f"{local.path}, {bytes_text(local.size_bytes)}: stored under which name?"
+        name = await self._type(question, local.path.rpartition("/")[2])
+        if not name:
+            return
+        there = self._store.named(name)
+        why = f"{name}, {bytes_text(there.size_bytes)}, is overwritten for good. " if there else ""
+        if (typed := await self._confirm(name, why)) is not None:
+            command = PutFile(0, self._store.bucket, name, local.path, typed or None)
+            self._start(command, f"putting {name}")
+
+    def action_get(self) -> None:
+        """Write the file under the cursor to the disk, its digest checked."""
+        row = None if self._is_busy() else self._store.under_cursor()
+        if row is not None:
+            run_task(self._screen, self._get, row)
+
+    async def _get(self, row: ObjectRow) -> None:
+        question = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
+        file = await self._type(question, row.name.rpartition("/")[2])
+        local = await self._inspect(file, row.name) if file else None
+        if local is None:
+            return
+        if local.is_there:
+            when = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
+            lost = f"{bytes_text(local.size_bytes)} of {when} are lost"
+            options = (("do it", lost), ("leave it", "nothing is changed"))
+            pick = Pick(clean_line(f"Overwrite {local.path}?"), options)
+            if await self._screen.app.push_screen_wait(pick) != "do it":
+                return
+        command = GetFile(0, self._store.bucket, row.name, local.path, overwrites=local.is_there)
+        self._start(command, f"getting {row.name}")
+
+    def action_link(self) -> None:
+        """Let another name, here or in another store, stand for the file under the cursor."""
+        row = self._store.under_cursor()
+        if row is not None and row.link:
+            self._show_error(f"{row.name} is a link itself: link to its file")
+        elif row is not None:
+            run_task(self._screen, self._link, row)
+
+    async def _link(self, row: ObjectRow) -> None:
+        name = await self._type(f"Under which name should {row.name} be found too?")
+        if not name:
+            return
+        if self._store.named(name) is not None:
+            self._show_error(f"{name} is there already: another name, or delete it first")
+            return
+        bucket = self._store.bucket
+        await self._change(LinkObject(0, bucket, name, bucket, row.name))
+
+    def action_seal(self) -> None:
+        """Let nothing be stored or removed any more."""
+        stream = self._store.stream
+        config = self._screen.state.stream_configurations.get(stream)
+        if config is None or config.sealed:
+            self._show_error(f"{stream} is sealed" if config else f"{stream} is not known yet")
+        else:
+            run_task(self._screen, self._seal, config)
+
+    async def _seal(self, config: StreamConfiguration) -> None:
+        stream = self._store.stream
+        body = json.dumps({**json.loads(config.config_json), "sealed": True})
+        change = Change(
+            0,
+            "edit_stream",
+            stream,
+            None,
+            body,
+            config.config_json,
+            created_at_us=config.created_at_us,
+        )
+        await self._change(change)
+
+    def action_stop(self) -> None:
+        """Stop the file that is put or got."""
+        if self._moving is not None:
+            self._screen.engine.send(StopMoving(0, self._moving.command_id))
+        else:
+            self._screen.notify("no file is put or got now", severity="warning", timeout=2)
 
 
 class ObjectsScreen(TableScreen):

@@ -12,7 +12,7 @@ from natstui.model.findings.verdict import consumer_findings, consumer_verdict
 from natstui.model.records.journal import entry_command, entry_text, last_undoable, passed_over
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 from natstui.model.records.silences import Silence, Silenced, silence_json, silences_of
-from natstui.tui.findings.silencing import silence_command, silence_meaning, silence_refusal
+from natstui.tui.findings.keys import silence_command, silence_meaning, silence_refusal
 from tests.model.findings.life import Life, at_us
 
 

@@ -13,8 +13,8 @@ from textual.screen import Screen
 
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, UsageError
+from natstui.tui.app.controls.live import Polling
 from natstui.tui.app.controls.part import Part
-from natstui.tui.app.controls.polling import Polling
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.clean import clean_line
 from natstui.decoding import decoder_of
+from natstui.errors import UsageError
 from natstui.model.assets.subjects import is_internal, is_subject
+from natstui.model.live.row_filter import compiled
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.listening import (
     Heard,
@@ -21,6 +26,7 @@ from natstui.model.records.listening import (
     ReadHeard,
     StartListening,
     StopListening,
+    SubjectOrder,
     SubjectsLook,
 )
 from natstui.model.records.messages import Answered, StoredMessage
@@ -28,16 +34,25 @@ from natstui.model.records.record import Command
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, run_task
+from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.table_screen import table_columns
+from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowSelected
-from natstui.tui.kit.text import safe
-from natstui.tui.messages.listening.cells import SUBJECT_COLUMNS
-from natstui.tui.messages.listening.look import LookKeys
-from natstui.tui.messages.listening.panes import Panes
+from natstui.tui.kit.text import safe, safe_copy
+from natstui.tui.messages.listening.cells import (
+    HEARD_COLUMNS,
+    SUBJECT_COLUMNS,
+    HeardView,
+    SubjectView,
+)
 from natstui.tui.messages.listening.text import (
     gap_text,
+    look_text,
+    newest_text,
     taken_from,
     waiting_text,
     whole_text,
@@ -45,6 +60,9 @@ from natstui.tui.messages.listening.text import (
 from natstui.tui.messages.message import MessageScreen
 
 _decoder = decoder_of(Heard)
+_BOTH, _SUBJECTS, _MESSAGES = "-both", "-subjects", "-messages"
+_PANES = (_BOTH, _SUBJECTS, _MESSAGES)
+_DEEPEST_LEVEL = 16
 
 
 class HeardSource:
@@ -71,6 +89,163 @@ _TOLD = (
     "A push consumer delivers to whoever listens to its deliver subject,",
     "and here nobody processes or acknowledges what comes.",
 )
+
+
+class HeldTable(BigTable):
+    """A table whose rows come by themselves: space holds them, and marks nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "screen.hold", "Hold", id="sub.hold"),
+    ]
+
+
+class Panes(ScreenPart):
+    """Draws the tables, and has the keys that are about both."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "part('panes', 'next')", "Panes", id="sub.panes"),
+        Binding("tab", "part('panes', 'other')", "Other table", id="sub.other"),
+        Binding("c", "part('panes', 'copy')", "Copy", show=False, id="copy.name"),
+    ]
+
+    def __init__(self, screen: Screen[None]) -> None:
+        self._screen = screen
+        self.subjects = HeldTable(table_columns(SUBJECT_COLUMNS), id="subjects")
+        self.heard = HeldTable(table_columns(HEARD_COLUMNS), id="heard")
+        self._look = Static(id="look", classes="line", markup=False)
+        self._newest = Static(id="newest", classes="line", markup=False)
+
+    def widgets(self) -> Iterable[Widget]:
+        """Return each table below the line about it."""
+        return self._look, self.subjects, self._newest, self.heard
+
+    def draw(self, listened: Listened | None, look: SubjectsLook, *, held: bool) -> None:
+        """Show a picture; None: none has come yet."""
+        if listened is not None:
+            # What is shown may be older than what is wanted.
+            look = listened.look
+        rows = SubjectView(listened.rows if listened else (), as_tree=look.as_tree)
+        heard = HeardView(listened.heard if listened else ())
+        order = Sort(look.by, look.reverse)
+        self.subjects.show(Rows(rows, SUBJECT_COLUMNS, rows.rows()), sort=order)
+        self.heard.show(Rows(heard, HEARD_COLUMNS, heard.rows()))
+        if listened is not None:
+            self.say(look_text(listened, held=held), "warn" if held else "")
+            self._newest.update(safe(newest_text(listened)))
+
+    def say(self, text: str, look: str) -> None:
+        """Show a line above the subjects."""
+        self._look.update(safe(text, look))
+
+    def explain(self, subjects: str, heard: str) -> None:
+        """Say why a table has no rows, when it has none."""
+        self.subjects.empty, self.heard.empty = subjects, heard
+
+    def action_next(self) -> None:
+        """Show both tables, only that of subjects, or only that of messages."""
+        now = next((one for one in _PANES if self._screen.has_class(one)), _BOTH)
+        after = _PANES[(_PANES.index(now) + 1) % len(_PANES)]
+        self._screen.remove_class(*_PANES)
+        self._screen.add_class(after)
+        (self.heard if after == _MESSAGES else self.subjects).focus()
+
+    def action_other(self) -> None:
+        """Give the keys to the other table."""
+        other = self.subjects if self.heard.has_focus else self.heard
+        if other.display:
+            other.focus()
+
+    def action_copy(self) -> None:
+        """Copy the subject under the cursor."""
+        key = self.subjects.cursor_key
+        if isinstance(key, tuple):
+            name = safe_copy(str(key[2]))
+            self._screen.app.copy_to_clipboard(name)
+            self._screen.notify(f"copied {clean_line(name)}", markup=False, timeout=2)
+
+
+class LookKeys(ScreenPart):
+    """The look that is wanted, and the keys that change it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "part('looking', 'filter')", "Filter", key_display="/", id="sub.filter"),
+        Binding("t", "part('looking', 'tree')", "Tree/list", id="sub.tree"),
+        Binding(
+            "right_square_bracket", "part('looking', 'deeper', 1)", "Deeper",
+            key_display="]", id="sub.deeper",
+        ),
+        Binding(
+            "left_square_bracket", "part('looking', 'deeper', -1)", "Less deep",
+            key_display="[", id="sub.shallower",
+        ),
+        Binding("i", "part('looking', 'internal')", "Internal", id="sub.internal"),
+    ]  # fmt: skip
+
+    def __init__(
+        self,
+        look: SubjectsLook,
+        ask_pattern: Callable[[str], None],
+        changed: Callable[[], None],
+    ) -> None:
+        """`ask_pattern` lets the user edit the filter, `changed` has the rows shown anew."""
+        self.look = look
+        self.wrong = ""
+        """Why the last filter was not taken, until there is another."""
+        self._ask_pattern, self._changed = ask_pattern, changed
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Grey what only a tree has, in a list."""
+        return True if action != "deeper" or self.look.as_tree else None
+
+    def change(self, look: SubjectsLook) -> None:
+        """Show it so from now on; a bad expression is reported and not used."""
+        try:
+            compiled(look.pattern)
+        except UsageError as error:
+            self.wrong = str(error)
+        else:
+            self.wrong, self.look = "", look
+        self._changed()
+
+    def filter_by(self, pattern: str) -> None:
+        """Keep the subjects that match a regular expression; empty keeps all."""
+        self.change(replace(self.look, pattern=pattern))
+
+    def show_all(self) -> bool:
+        """Take the filter away; return whether there was one."""
+        if not (self.look.pattern or self.wrong):
+            return False
+        self.filter_by("")
+        return True
+
+    def sort_by(self, column: str) -> None:
+        """Sort by a column; by the present one in the other direction."""
+        by = cast("SubjectOrder", column)
+        again = by == self.look.by
+        reverse = not self.look.reverse if again else by != "subject"
+        self.change(replace(self.look, by=by, reverse=reverse))
+
+    def open_or_close(self, path: str) -> None:
+        """Open a token, or close it."""
+        toggled = tuple(sorted({*self.look.toggled} ^ {path}))
+        self.change(replace(self.look, toggled=toggled))
+
+    def action_filter(self) -> None:
+        """Filter by a regular expression; `!` in front keeps what does not match."""
+        self._ask_pattern(self.look.pattern)
+
+    def action_tree(self) -> None:
+        """Show tokens below each other, or every subject in a row of its own."""
+        self.change(replace(self.look, as_tree=not self.look.as_tree))
+
+    def action_deeper(self, step: int) -> None:
+        """Open one level more, or one less; what was opened by hand is forgotten."""
+        level = max(1, min(_DEEPEST_LEVEL, self.look.open_level + step))
+        self.change(replace(self.look, open_level=level, toggled=()))
+
+    def action_internal(self) -> None:
+        """Show also what servers and clients send among themselves, or not."""
+        self.change(replace(self.look, internal=not self.look.internal))
 
 
 class ListenScreen(LiveScreen):

@@ -1,4 +1,4 @@
-"""The keys that set how often the engine polls."""
+"""The keys of a live server: how often the engine polls, and whether it records."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from natstui.model.findings.recorded import known_so_far
 from natstui.model.records.record import PollNow, SetInterval, SetPolling
+from natstui.model.records.recording import StartRecording, StopRecording
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.requests import SystemEngine
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
@@ -70,3 +74,42 @@ class Polling(Part):
         self.interval_s = interval_s
         self._engines.send_all(SetInterval(0, interval_s))
         self._app.notify(f"polling every {interval_s:g} s", timeout=2)
+
+
+class Recording(Part):
+    """Recording on or off, and notes; offered on a live server only."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("R", "part('recording', 'record')", "Record", id="record"),
+        Binding("n", "part('recording', 'note')", "Note", show=False, id="note"),
+    ]
+
+    def __init__(self, app: App[int], engines: Engines) -> None:
+        self._app = app
+        self._engines = engines
+        self.asked_for = False
+        """Whether somebody began it here, by its key or its command."""
+
+    def may(self, action: str, *, typing: bool) -> bool:
+        """Offer nothing in a replay, and no letter where one types."""
+        return not self._engines.replaying and not typing
+
+    def action_record(self) -> None:
+        """Start or stop recording."""
+        self.start_or_stop("")
+
+    def start_or_stop(self, name: str) -> None:
+        """Start recording under a name, or stop it."""
+        recording = self._engines.state.recording
+        self.asked_for = recording is None or not recording.on
+        command: StartRecording | StopRecording = StopRecording(0)
+        if self.asked_for:
+            state = self._engines.state
+            findings = known_so_far(state.findings, state.now_at_us)
+            command = StartRecording(0, name, findings)
+        SystemEngine(self._app, None).start(command, "recording")
+
+    def action_note(self) -> None:
+        """Write a note at this moment."""
+        if isinstance(self._app.screen, LiveScreen):
+            self._app.screen.command_line.open(":", "note ")

@@ -1,0 +1,90 @@
+"""What screens of buckets request: pages read again and again, and changes of keys and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from natstui.clean import clean_line
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Command
+from natstui.model.records.stores import ChangeKey, KeyRow
+from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.live import LiveScreen, Renewing
+from natstui.tui.frame.requests import run_task, show_reply
+from natstui.tui.kit.pick import Pick
+from natstui.tui.stores.put import PutScreen
+
+T = TypeVar("T")
+
+
+class RenewedPage(Generic[T]):
+    """Keeps the newest page; what cannot be read leaves the one before, with the reason."""
+
+    def __init__(
+        self,
+        screen: LiveScreen,
+        command: Callable[[], Command],
+        every_s: float,
+        decoder: msgspec.json.Decoder[T],
+        show: Callable[[T], None] = lambda _: None,
+    ) -> None:
+        """`show` gets each page when it has come."""
+        self._renewing = Renewing(screen, command, every_s, self._keep)
+        self._decoder, self._show = decoder, show
+        self.page: T | None = None
+        self.problem = ""
+        self.begin, self.ask = self._renewing.begin, self._renewing.ask
+        self.keep_up = self._renewing.keep_up
+
+    def _keep(self, reply: Answered) -> None:
+        if reply.status != "done" or reply.body_json is None:
+            self.problem = clean_line(reply.text)
+            return
+        self.problem, self.page = "", self._decoder.decode(reply.body_json)
+        self._show(self.page)
+
+
+def start_change(
+    screen: LiveScreen, change: ChangeKey, does: str, changed: Callable[[], None]
+) -> None:
+    """Ask whether to change a key or file, and do it; `does` is a clause about it.
+
+    `changed` is called when it is done.
+    """
+    run_task(screen, _change, screen, change, does, changed)
+
+
+async def _change(
+    screen: LiveScreen, change: ChangeKey, does: str, changed: Callable[[], None]
+) -> None:
+    verb = change.action.partition("_")[0] if change.of_revision_seq is None else "revert"
+    question = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
+    options = (("do it", does), ("leave it", "nothing is changed"))
+    if await screen.app.push_screen_wait(Pick(question, options)) != "do it":
+        return
+    reply = await request_confirmed(screen, change)
+    if reply is not None:
+        show_reply(screen.app, reply)
+        if reply.status == "done":
+            changed()
+
+
+def change_key(
+    screen: LiveScreen, bucket: str, row: KeyRow, what: str, changed: Callable[[], None]
+) -> None:
+    """Edit, delete or purge a key whose newest revision is the one that is shown.
+
+    `changed` is called when it is done.
+    """
+    if what == "edit-key":
+        screen.app.push_screen(PutScreen(bucket, row.key))
+    elif what == "delete_key":
+        change = ChangeKey(0, "delete_key", bucket, row.key, if_revision_seq=row.revision_seq)
+        does = "a marker says it is deleted; what the bucket keeps before it stays"
+        start_change(screen, change, does, changed)
+    elif what == "purge_key":
+        change = ChangeKey(0, "purge_key", bucket, row.key, if_revision_seq=row.revision_seq)
+        start_change(screen, change, "all its revisions are removed for good", changed)

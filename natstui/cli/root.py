@@ -63,7 +63,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
             "natstui.cli.servers.balance:balance", "Spread leaders evenly over the servers"
         ),
         "meta": Listed("natstui.cli.servers.meta:meta", "Manage the meta group of the cluster"),
-        "kick": Listed("natstui.cli.clients.kick:kick", "Close one client connection"),
+        "kick": Listed("natstui.cli.clients.command:kick", "Close one client connection"),
         "journal": Listed(
             "natstui.cli.manage.journal:journal", "List every change made from here"
         ),
@@ -77,10 +77,10 @@ TOPICS: dict[str, dict[str, Listed]] = {
     },
     "Keep": {
         "backup": Listed(
-            "natstui.cli.backups.writing:backup", "Back up every stream of the account into DIR"
+            "natstui.cli.backups:backup", "Back up every stream of the account into DIR"
         ),
         "restore": Listed(
-            "natstui.cli.backups.restoring:restore", "Restore every stream of an account's backup"
+            "natstui.cli.backups:restore", "Restore every stream of an account's backup"
         ),
     },
     "Messages": {
@@ -109,7 +109,9 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "sessions": Listed(
             "natstui.cli.sessions.command:sessions", "List, check, share and delete recordings"
         ),
-        "export": Listed("natstui.cli.sessions.export:export", "Write a recording as flat tables"),
+        "export": Listed(
+            "natstui.cli.sessions.command:export", "Write a recording as flat tables"
+        ),
         "analyze": Listed("natstui.cli.sessions.analyze:analyze", "Analyse recordings with Spark"),
     },
     "Set up": {

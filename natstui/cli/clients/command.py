@@ -1,20 +1,34 @@
-"""`natstui connections`: the connections of the account, on all servers of the cluster."""
+"""`natstui connections` and `kick`: the connections of the account, and how one is closed."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from natstui.clean import clean_line
+from natstui.cli.clients.rows import Rates, connection_lines, connections_json
+from natstui.cli.connected import waited_for
+from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
 from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
+from natstui.cli.text_table import stdout_width
+from natstui.config import Connection
+from natstui.errors import NotFound, UsageError
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.connections import read_connection_there, read_connections
+from natstui.jetstream.system.kicking import kick as kick_seen
+from natstui.jetstream.system.source import System
+from natstui.model.clients.connection import ClientConnection, Connections, traffic_between
+from natstui.model.clients.words import kick_question
+from natstui.model.records.system import KickConnection
 
 if TYPE_CHECKING:
-    from natstui.cli.clients.rows import Rates
-    from natstui.config import Connection
     from natstui.config.settings import Settings
-    from natstui.model.clients.connection import Connections
 
 
 @command()
@@ -36,10 +50,6 @@ def connections(
     received. SLOW says that a client did not read fast enough: publishers had to wait for it,
     or the server cut it off. No system account is needed.
     """
-    from natstui.cli.clients.rows import connection_lines, connections_json
-    from natstui.cli.connected import waited_for
-    from natstui.cli.text_table import stdout_width
-
     for_s = None if for_text is None else reading_seconds(for_text, "--for")
     seen, rates = asyncio.run(waited_for(_look(connection, for_s, closed=closed)))
     if as_json:
@@ -52,11 +62,6 @@ def connections(
 async def _look(
     connection: Connection, for_s: float | None, *, closed: bool
 ) -> tuple[Connections, Rates | None]:
-    from natstui.jetstream.connection.client import connect
-    from natstui.jetstream.system.asking import Servers
-    from natstui.jetstream.system.connections import read_connections
-    from natstui.model.clients.connection import traffic_between
-
     client = await connect(connection)
     try:
         servers = Servers(client)
@@ -68,3 +73,48 @@ async def _look(
         return then, traffic_between(first, then)
     finally:
         await client.close()
+
+
+@command()
+@click.argument("node", metavar="SERVER")
+@click.argument("number", type=click.IntRange(min=1))
+@change_flags
+@connection_options
+def kick(connection: Connection, node: str, number: int, **words: Any) -> None:
+    """Close one client connection.
+
+    NUMBER is the connection on SERVER, which is a name or id. Only the system account may.
+    `natstui connections --json` prints both. A client that reconnects comes back by itself.
+    """
+    refuse_read_only(connection, words["read_only"])
+    click.echo(clean_line(asyncio.run(_kick(connection, node, number, words))))
+
+
+async def _kick(connection: Connection, server: str, number: int, words: dict[str, Any]) -> str:
+    system = System(connection)
+    try:
+        client = await system.client()
+        one = await _found(client, server, number)
+        question = clean_line(kick_question(one))
+        confirmed = await asyncio.to_thread(
+            confirmation, connection, one.called, question,
+            yes=words["yes"], confirm=words["confirm"],
+        )  # fmt: skip
+        asked = KickConnection(0, one.server_id, number, one.started_at_us, confirmed)
+        return await kick_seen(Writer(client, Journal()), None, asked)
+    finally:
+        await system.close()
+
+
+async def _found(client: Client, server: str, number: int) -> ClientConnection:
+    """Return the connection that is meant; raises UsageError for an unknown server."""
+    answers = await Servers(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
+    named = [answer for answer in answers if server in (answer.name, answer.server_id)]
+    if len(named) != 1:
+        known = ", ".join(sorted(answer.name for answer in answers))
+        why = "is the name of several servers: give the id" if named else f"is none of {known}"
+        raise UsageError(f"{server} {why}")
+    one = await read_connection_there(Servers(client), named[0].server_id, number)
+    if one is None or one.stopped_at_us is not None:
+        raise NotFound(f"{server} has no connection {number}")
+    return one

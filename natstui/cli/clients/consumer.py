@@ -28,8 +28,7 @@ from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.clients import pull_clients, push_clients, read_consumer
-from natstui.model.clients.holding import ConsumerToHold
-from natstui.model.clients.matching import Listener
+from natstui.model.clients.holding import ConsumerToHold, Listener
 from natstui.model.clients.requests import TappedRequests
 from natstui.model.clients.words import IDLE, cost_text, idle_text
 from natstui.units import count_text, counted, duration_text

@@ -12,12 +12,12 @@ from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.manage.assets import AssetFlags, add_asset, edit_asset
 from natstui.cli.manage.names import given_name
 from natstui.cli.manage.options import (
+    WithSwitches,
     argument_options,
     config_options,
     file_options,
     read_files,
 )
-from natstui.cli.manage.switches import WithSwitches
 from natstui.cli.manage.writing import (
     change_confirmed,
     change_flags,

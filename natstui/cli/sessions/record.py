@@ -13,7 +13,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, watching_flags
 from natstui.cli.sections import command
-from natstui.cli.sessions.told import print_recorded
+from natstui.cli.sessions.options import print_recorded
 from natstui.errors import UsageError
 from natstui.files import open_log
 from natstui.paths import user_path

@@ -13,7 +13,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags
-from natstui.cli.sessions.told import print_recorded
+from natstui.cli.sessions.options import print_recorded
 from natstui.engine.headless import ConnectionLog, record_server
 from natstui.engine.stopping import stopped_after
 from natstui.errors import NatstuiError

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import click
 
 from natstui.clean import clean_json, clean_line
-from natstui.cli.backups.options import Progress, stoppable
+from natstui.cli.backups import Progress, stoppable
 from natstui.cli.complete import stores as store_names
 from natstui.cli.connected import run_connected
 from natstui.cli.manage.stream_changes import seal_stream

@@ -15,8 +15,7 @@ from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import listeners
 from natstui.jetstream.system.reply_tap import MOST_MSGS, ReplyTap, TappedRequest
-from natstui.model.clients.holding import ClientsFound, ConsumerToHold
-from natstui.model.clients.matching import Listener, listeners_of
+from natstui.model.clients.holding import ClientsFound, ConsumerToHold, Listener, listeners_of
 from natstui.model.clients.requests import TappedRequests
 from natstui.model.live.permissions import covers
 from natstui.model.records.system import ReadClients

@@ -25,7 +25,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import CONNZ, listeners
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.matching import listeners_of
+from natstui.model.clients.holding import listeners_of
 from natstui.model.clients.requests import Asker, TappedRequests
 from natstui.units import bytes_text, duration_text
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 from natstui.clean import clean_line
-from natstui.model.clients.matching import Listener
+from natstui.model.clients.holding import Listener
 from natstui.model.clients.requests import Asker
 from natstui.tui.connections.cells import library_text, words
 from natstui.tui.frame.columns import ColumnSpec, Listed

@@ -1,0 +1,307 @@
+"""`natstui backup|restore` and `natstui stream backup|restore`: streams kept in a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.complete import stream_name
+from natstui.cli.manage.names import given_name
+from natstui.cli.manage.writing import (
+    change_flags,
+    confirmation,
+    refuse_read_only,
+    run_with_writer,
+)
+from natstui.cli.options import as_json as json_flag
+from natstui.cli.options import connection_options
+from natstui.cli.sections import command
+from natstui.config import Connection
+from natstui.engine.stopping import cancelled_by_signal
+from natstui.errors import BackupError, NatstuiError, Refused, UsageError
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
+from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
+from natstui.jetstream.managing.restore import RestoredStream, RestoreRequest
+from natstui.jetstream.managing.restore_all import (
+    name_to_type,
+    read_backups,
+    restore_all,
+    state_text,
+)
+from natstui.jetstream.managing.snapshot import Pace
+from natstui.paths import user_path
+from natstui.units import bytes_text, counted, parse_bytes
+
+T = TypeVar("T")
+
+rate_option = click.option(
+    "--rate", metavar="SIZE", help="At most so much in a second: 500KB, 10MB."
+)
+consumers_option = click.option(
+    "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
+)
+_LEAST_RATE = 1024
+_REPLICAS = click.option(
+    "--replicas",
+    type=click.IntRange(min=1, max=5),
+    help="This many replicas instead of as before.",
+)
+
+
+def pace_of(rate: str | None) -> Pace:
+    """Return how fast it may go; raises UsageError."""
+    if rate is None:
+        return Pace()
+    try:
+        per_s = parse_bytes(rate.removesuffix("/s"))
+    except ValueError as error:
+        raise UsageError(f"--rate: {error}") from error
+    if per_s < _LEAST_RATE:
+        raise UsageError("--rate: at least 1KB, or the server gives up")
+    return Pace(per_s)
+
+
+def folder_of(text: str) -> Path:
+    """Return the folder that was typed; raises UsageError."""
+    return user_path(text)
+
+
+class Progress:
+    """How far it is, on one line of a terminal; nothing where stderr is none."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._last = ""
+
+    def tell(self, stream: str, done_bytes: int, whole_bytes: int | None = None) -> None:
+        """Show how much of a stream has gone over."""
+        if not self._shown:
+            return
+        of = f" of {bytes_text(whole_bytes)}" if whole_bytes else ""
+        text = clean_line(f"{stream}: {bytes_text(done_bytes)}{of}")
+        if text != self._last:
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+            self._last = text
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._last:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def stoppable(
+    connection: Connection, read_only: bool, what: str, work: Callable[[Writer], Awaitable[T]]
+) -> T:
+    """Connect and do the work; Ctrl-C and SIGTERM let it clean up behind itself."""
+
+    async def run(writer: Writer) -> T:
+        with cancelled_by_signal(what):
+            return await work(writer)
+
+    return run_with_writer(connection, read_only, run, prints=True)
+
+
+@command("backup")
+@stream_name
+@click.argument("folder", metavar="DIR")
+@consumers_option
+@rate_option
+@json_flag
+@connection_options
+def stream_backup(
+    connection: Connection,
+    name: str,
+    folder: str,
+    consumers: bool,
+    rate: str | None,
+    as_json: bool,
+    **_words: Any,
+) -> None:
+    """Back up the stream NAME into DIR.
+
+    Writes its configuration, consumers and messages. DIR must not exist; it gets its name when
+    all of it is on the disk.
+    """
+    stream, target, pace, shown = given_name(name), folder_of(folder), pace_of(rate), Progress()
+    try:
+        written = stoppable(
+            connection, True, f"the backup of {stream}",
+            lambda writer: back_up_stream(
+                writer.client, stream, target, pace, shown.tell, consumers=consumers
+            ),
+        )  # fmt: skip
+    finally:
+        shown.end()
+    _print_written([written], target, as_json=as_json)
+
+
+@command()
+@click.argument("words", metavar="[verify] DIR", nargs=-1, required=True)
+@consumers_option
+@rate_option
+@json_flag
+@connection_options
+def backup(
+    connection: Connection,
+    words: tuple[str, ...],
+    consumers: bool,
+    rate: str | None,
+    as_json: bool,
+    **_words: Any,
+) -> None:
+    """Back up every stream of the account into DIR.
+
+    `natstui backup verify DIR` checks what is there. DIR must not exist; it gets its name when
+    all of it is on the disk.
+    """
+    *verb, folder = words
+    if verb == ["verify"]:
+        _verify(folder_of(folder), as_json=as_json)
+        return
+    if verb or folder == "verify":
+        raise UsageError("say backup DIR, or backup verify DIR; a folder verify is ./verify")
+    target, pace, shown = folder_of(folder), pace_of(rate), Progress()
+    try:
+        written = stoppable(
+            connection, True, "the backup",
+            lambda writer: back_up_account(
+                writer.client, target, pace, shown.tell, consumers=consumers
+            ),
+        )  # fmt: skip
+    finally:
+        shown.end()
+    _print_written(written, target, as_json=as_json)
+
+
+def _print_written(written: Sequence[Written], target: Path, *, as_json: bool) -> None:
+    if as_json:
+        rows = [dataclasses.asdict(one) for one in written]
+        click.echo(json.dumps({"folder": str(target), "streams": rows}))
+        return
+    for one in written:
+        consumers = counted(one.consumers_count, "consumer")
+        size = f"{bytes_text(one.data_bytes)} in {target}"
+        click.echo(clean_line(f"{one.stream}: {state_text(one.state)}, {consumers}; {size}"))
+
+
+def _verify(folder: Path, *, as_json: bool) -> None:
+    """Check every backup of a folder; raises BackupError for the first that is not complete."""
+    if not folder.is_dir():
+        raise BackupError(f"there is no folder {folder}")
+    folders = streams_of(folder) if is_account(folder) else [folder]
+    rows = []
+    for one in map(read_backup, folders):
+        rows.append({"stream": one.stream, "checksum": one.has_checksum, "state": one.state,
+                     "consumers": one.consumers, "data_bytes": one.data_bytes})  # fmt: skip
+        if not as_json:
+            how = "whole" if one.has_checksum else "whole as far as can be seen, without checksum"
+            click.echo(clean_line(f"{one.stream}: {state_text(one.state)}; {how}"))
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "streams": rows}))
+
+
+@command("restore")
+@click.argument("folder", metavar="DIR")
+@click.option("--as", "name", metavar="NAME", help="Under another name.")
+@click.option(
+    "--subjects", "--subject", "subjects", metavar="SUBJECT", multiple=True,
+    help="Other subjects; stored messages keep theirs. Give it again for more.",
+)  # fmt: skip
+@_REPLICAS
+@rate_option
+@change_flags
+@connection_options
+def stream_restore(
+    connection: Connection,
+    folder: str,
+    name: str | None,
+    subjects: tuple[str, ...],
+    replicas: int | None,
+    rate: str | None,
+    **words: Any,
+) -> None:
+    """Restore a stream from the backup in DIR.
+
+    Compares both. A stream that exists is never replaced.
+    """
+    kept = read_backup(folder_of(folder))
+    wanted = RestoreRequest(kept, given_name(name or kept.stream), replicas, subjects)
+    _restore(connection, [wanted], pace_of(rate), words)
+
+
+@command()
+@click.argument("folder", metavar="DIR")
+@_REPLICAS
+@rate_option
+@change_flags
+@connection_options
+def restore(
+    connection: Connection, folder: str, replicas: int | None, rate: str | None, **words: Any
+) -> None:
+    """Restore every stream of an account's backup.
+
+    The backup is in DIR; each stream is compared with it. Nothing is done when one of them
+    exists already.
+    """
+    place = folder_of(folder)
+    if not place.is_dir() or not is_account(place):
+        raise BackupError(f"{place} is no backup of an account; of a stream: stream restore")
+    every = [RestoreRequest(one, given_name(one.stream), replicas) for one in read_backups(place)]
+    _restore(connection, every, pace_of(rate), words)
+
+
+def _restore(
+    connection: Connection, every: Sequence[RestoreRequest], pace: Pace, words: dict[str, Any]
+) -> None:
+    refuse_read_only(connection, words["read_only"])
+    for one in every:
+        _ = one.config  # what cannot work is said before there is a connection
+    confirmed = _confirmed(connection, every, words)
+    done, shown = list[RestoredStream](), Progress()
+
+    async def work(writer: Writer) -> None:
+        await restore_all(writer, every, pace, shown.tell, done, confirmed=confirmed)
+
+    try:
+        stoppable(connection, words["read_only"], "the restore", work)
+    except NatstuiError:
+        if done:
+            names = ", ".join(one.name for one in done)
+            click.echo(clean_line(f"natstui: restored before this: {names}"), err=True)
+        raise
+    finally:
+        shown.end()
+    _print_restored(done, as_json=words["as_json"])
+
+
+def _confirmed(
+    connection: Connection, every: Sequence[RestoreRequest], words: dict[str, Any]
+) -> bool:
+    """Ask in production; the name to type is that of the stream, or of the account's folder."""
+    name = name_to_type([one.backup for one in every], every[0].name)
+    if not connection.production and words["confirm"] is None:
+        return False
+    what = every[0].name if len(every) == 1 else counted(len(every), "stream")
+    question = f"This is production: {what} would be made" if connection.production else what
+    typed = confirmation(connection, name, question, yes=words["yes"], confirm=words["confirm"])
+    if typed != name:
+        raise Refused(f"not confirmed: {typed!r} is not {name!r}")
+    return True
+
+
+def _print_restored(done: Sequence[RestoredStream], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"streams": [dataclasses.asdict(one) for one in done]}))
+        return
+    for one in done:
+        consumers = counted(one.consumers_count, "consumer")
+        text = f"{one.name} restored, as in its backup: {state_text(one.state)}, {consumers}"
+        click.echo(clean_line("; ".join((text, *one.remarks))))

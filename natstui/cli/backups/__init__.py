@@ -1,1 +1,0 @@
-"""`natstui backup|restore` and `natstui stream backup|restore`: streams kept in a folder."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
 from natstui.analysis.folders import check_remote, locked, recorded_bytes
-from natstui.analysis.gold.build import TABLES, build_gold
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.build import ANSWERS, TABLES, build_gold
 from natstui.analysis.known import (
     answers_fingerprint,
     forget_result,
@@ -25,7 +28,6 @@ from natstui.analysis.known import (
 )
 from natstui.analysis.launch import STARTING
 from natstui.analysis.progress import Progress, Send
-from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.failures import explain, is_gone, jvm_was_killed, not_started
@@ -45,6 +47,7 @@ _SILVER_STEPS = 4
 _MOST_PRINTED = 100_000
 _MOST_TRIES = 3
 """A recording that goes on completes a segment now and then, and gives it another name."""
+FORMAT_VERSION = 1
 
 
 def run(
@@ -186,7 +189,7 @@ def analyse(
     if not kept:
         build_gold(store, names, thresholds, progress.step)
     progress.step("collecting the results")
-    collected = result.collect(store, rows_count)
+    collected = collect(store, rows_count)
     if not kept:
         store.publish(TABLES, mark)
     return {
@@ -203,3 +206,48 @@ def _thresholds(words: argparse.Namespace) -> Thresholds:
     return Thresholds(
         bucket_s=words.bucket, stuck_after_s=words.stuck_after, baseline=tuple(words.baseline)
     )
+
+
+def collect(store: Store, rows_count: int) -> dict[str, Any]:
+    """Return the tables of this run, at most `rows_count` rows of each."""
+    tables = {answer.table.name: _collected(store, answer, rows_count) for answer in ANSWERS}
+    return {"format_version": FORMAT_VERSION, "tables": tables}
+
+
+def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
+    table = answer.table
+    limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
+    rows = first_rows(store, answer, limit + 1)
+    return {
+        "meaning": table.meaning,
+        "section": answer.section and asdict(answer.section),
+        "columns": [
+            {"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning}
+            for c in table.columns
+        ],
+        "rows": [[_plain(value) for value in row] for row in rows[:limit]],
+        "cut": len(rows) > limit,
+    }
+
+
+def first_rows(store: Store, answer: Answer, count: int) -> list[Row]:
+    """Return the first rows of a table, in the order of its answer."""
+    if store.is_empty(answer.table):
+        return []
+    found: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
+    return found
+
+
+def in_order(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """Return rows sorted as a result tells them; `-` sorts the largest first."""
+    keys = [
+        F.col(n[1:]).desc_nulls_last() if n.startswith("-") else F.col(n).asc_nulls_first()
+        for n in names
+    ]
+    return rows.orderBy(*keys)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -44,7 +44,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
             "natstui.cli.clients.command:connections", "List the connections of the account"
         ),
         "servers": Listed(
-            "natstui.cli.servers.command:servers", "List servers, leaders and the meta group"
+            "natstui.cli.servers:servers", "List servers, leaders and the meta group"
         ),
         "serve": Listed("natstui.cli.serve.command:serve", "Show the screens in a browser"),
         "alert": Listed(
@@ -59,10 +59,8 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "consumer": Listed(
             "natstui.cli.manage.consumer:consumer", "Create, change, read and delete consumers"
         ),
-        "balance": Listed(
-            "natstui.cli.servers.balance:balance", "Spread leaders evenly over the servers"
-        ),
-        "meta": Listed("natstui.cli.servers.meta:meta", "Manage the meta group of the cluster"),
+        "balance": Listed("natstui.cli.servers:balance", "Spread leaders evenly over the servers"),
+        "meta": Listed("natstui.cli.servers:meta", "Manage the meta group of the cluster"),
         "kick": Listed("natstui.cli.clients.command:kick", "Close one client connection"),
         "journal": Listed(
             "natstui.cli.manage.journal:journal", "List every change made from here"
@@ -91,7 +89,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "reply": Listed("natstui.cli.core.reply:reply", "Reply to requests on SUBJECT with BODY"),
         "sub": Listed("natstui.cli.core.sub:sub", "Print what is published to SUBJECT"),
         "messages": Listed(
-            "natstui.cli.copies.command:messages", "Copy messages, or send dropped ones again"
+            "natstui.cli.copies:messages", "Copy messages, or send dropped ones again"
         ),
     },
     "Measure": {

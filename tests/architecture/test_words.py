@@ -45,7 +45,7 @@ MAY_CONTAIN = {
     "natstui.tui.app.guarded": 1,
     "natstui.tui.frame.live": 1,
     "natstui.tui.frame.requests": 1,
-    "natstui.tui.kit.table.lines": 1,
+    "natstui.tui.kit.table.view": 1,
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.defaults import normal_consumer, normal_stream
-from natstui.model.assets.meaning.in_words import empty_text, sentence
+from natstui.model.assets.meaning import empty_text, sentence
 from natstui.model.assets.stream_fields import STREAM_FIELD
 
 _S = 1_000_000_000

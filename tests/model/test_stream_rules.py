@@ -4,7 +4,7 @@ import pytest
 
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
 from natstui.model.assets.differences import differences
-from natstui.model.assets.meaning.store_size import size_estimate
+from natstui.model.assets.meaning import size_estimate
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.subjects import contains, mapping_problem, overlap

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from natstui.model.assets.fields import Field, Kind
-from natstui.model.assets.meaning.understood import (
+from natstui.model.assets.meaning import (
     understood,
     understood_duration,
     understood_moment,

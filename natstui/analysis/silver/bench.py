@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver.buckets import bucket_middle_ns
 from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.model.bench.counts import LATENCY_FIELDS
@@ -64,3 +63,21 @@ def bench_results(index: DataFrame) -> DataFrame:
         "line.result.accounting.*",
     )
     return BENCH_RESULT.contract(rows)
+
+
+def bucket_of(latency_ns: Column) -> Column:
+    """Return the bucket of a latency, as `natstui.model.bench.latency` does."""
+    value = F.greatest(latency_ns, F.lit(0))
+    shift = F.greatest(F.length(F.bin(value)) - 8, F.lit(0))
+    return shift * 128 + F.floor(value / F.pow(F.lit(2.0), shift)).cast("bigint")
+
+
+def bucket_middle_ns(bucket: Column) -> Column:
+    """Return the latency a bucket stands for, as `natstui.model.bench.latency` does."""
+    return F.floor((_low_ns(bucket) + _low_ns(bucket + 1) - 1) / 2).cast("bigint")
+
+
+def _low_ns(bucket: Column) -> Column:
+    octave = F.shiftright(bucket, 7) - 1
+    power = F.pow(F.lit(2.0), octave).cast("bigint")
+    return F.when(bucket < 256, bucket).otherwise((128 + bucket.bitwiseAND(127)) * power)

@@ -8,7 +8,7 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver.buckets import bucket_middle_ns, bucket_of
+from natstui.analysis.silver.bench import bucket_middle_ns, bucket_of
 from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import ACK_SAMPLE, ACK_TIME, ADVISORY, CONFIGURATION, EVENT
 from natstui.model.records.link import LinkChanged

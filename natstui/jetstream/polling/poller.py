@@ -13,7 +13,7 @@ from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance, Budget
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.bulk.reading import BulkReading
-from natstui.jetstream.polling.bulk.source import BulkSource
+from natstui.jetstream.polling.bulk.view import BulkSource
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.consumers import ConsumerReading
 from natstui.jetstream.polling.control import PollControl

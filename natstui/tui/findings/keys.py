@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
-from natstui.model.assets.meaning.understood import understood_duration
+from natstui.model.assets.meaning import understood_duration
 from natstui.model.findings.finding import Finding
 from natstui.model.records.managing import SilenceFinding
 from natstui.tui.findings.advice import (

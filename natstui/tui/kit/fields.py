@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from natstui.model.assets.fields import Field
-from natstui.model.assets.meaning.understood import understood
+from natstui.model.assets.meaning import understood
 from natstui.model.assets.text import UNLIMITED
 from natstui.tui.kit.text import safe
 

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.decoding import decoder_of
-from natstui.model.assets.meaning.understood import understood_duration
+from natstui.model.assets.meaning import understood_duration
 from natstui.model.live.state import State
 from natstui.model.records.messages import (
     Answer,

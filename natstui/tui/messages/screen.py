@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from natstui.decoding import decoder_of
-from natstui.model.assets.meaning.understood import understood_moment
+from natstui.model.assets.meaning import understood_moment
 from natstui.model.records.messages import BrowseMessages, CountSubjects
 from natstui.tui.frame.action_keys import (
     DELETE_MESSAGE,

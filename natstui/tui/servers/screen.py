@@ -29,9 +29,8 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted
-from natstui.tui.servers.around import around_sections
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
-from natstui.tui.servers.text import monitor_sections, server_sections
+from natstui.tui.servers.text import around_sections, monitor_sections, server_sections
 
 
 class Removing(ScreenPart):

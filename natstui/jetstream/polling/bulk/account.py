@@ -15,8 +15,7 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.bulk.asking import BulkAsking
-from natstui.jetstream.polling.bulk.source import BulkSource
-from natstui.jetstream.polling.bulk.view import BulkView
+from natstui.jetstream.polling.bulk.view import BulkSource, BulkView
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.streams import StreamRow

@@ -10,8 +10,13 @@ from collections.abc import Callable, Sequence
 
 from natstui.clock import steady_s
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
-from natstui.jetstream.polling.bulk.source import BulkAnswer, BulkSource
-from natstui.jetstream.polling.bulk.view import BulkView, KnownConfigurations, read_view
+from natstui.jetstream.polling.bulk.view import (
+    BulkAnswer,
+    BulkSource,
+    BulkView,
+    KnownConfigurations,
+    read_view,
+)
 
 BULK_SHARE = 0.9 * SERVER_SHARE
 """Of a core of the server; the rest is for what is in view."""

@@ -16,8 +16,7 @@ from natstui.jetstream.polling.availability import BULK, Availability
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.bulk.asking import BULK_SHARE, BulkAsking
-from natstui.jetstream.polling.bulk.source import BulkSource
-from natstui.jetstream.polling.bulk.view import BulkView
+from natstui.jetstream.polling.bulk.view import BulkSource, BulkView
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us
-from natstui.jetstream.polling.bulk.source import BulkAnswer
 from natstui.jetstream.polling.decode.cluster import ClusterRow, bounded
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
@@ -258,3 +258,56 @@ def _complete(view: BulkView, known: KnownConfigurations) -> None:
         if row is None or len(found) < row.state.consumer_count:
             view.unsure.add(stream)
     known.keep(view.named)
+
+
+class BulkAnswer(Protocol):
+    """What one server holds of the account, as raw JSON, and when that came."""
+
+    @property
+    def name(self) -> str:
+        """The server's name, as in `cluster.leader`."""
+
+    @property
+    def domain(self) -> str | None:
+        """JetStream's domain, where the answer's envelope says it."""
+
+    @property
+    def written_at(self) -> str | None:
+        """When it was sent, by the server's clock."""
+
+    @property
+    def data(self) -> bytes:
+        """The answer to JSZ."""
+
+    @property
+    def packed_bytes(self) -> int:
+        """What came over the link."""
+
+    @property
+    def asked_mono_us(self) -> int:
+        """When it was asked for."""
+
+    @property
+    def began_mono_us(self) -> int:
+        """When its first bytes came."""
+
+    @property
+    def ended_mono_us(self) -> int:
+        """When its last bytes came."""
+
+
+class BulkSource(Protocol):
+    """Asks all servers at once."""
+
+    @property
+    def may_hold_bytes(self) -> int | None:
+        """What a server keeps for a slow connection before it closes it; None is not known."""
+
+    async def ask(self, *, config: bool, packed: bool) -> Sequence[BulkAnswer] | None:
+        """Return what each server holds; None where there is nobody to ask.
+
+        Raises NatstuiError when there is, and no answer comes.
+        """
+
+    async def close(self) -> None:
+        """End what was opened for it."""

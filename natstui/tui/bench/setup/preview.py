@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
-from natstui.model.assets.meaning.store_size import stored_bytes
+from natstui.model.assets.meaning import stored_bytes
 from natstui.tui.bench.setup.document import Document, texts_of, with_texts
 from natstui.tui.bench.setup.fields import Texts, is_shown, rate_value
 from natstui.units import (

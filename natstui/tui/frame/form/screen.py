@@ -19,7 +19,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.model.assets.differences import normal
 from natstui.model.assets.fields import Config, Field, text_at
-from natstui.model.assets.meaning.in_words import empty_text
+from natstui.model.assets.meaning import empty_text
 from natstui.model.assets.rules import NamesInUse
 from natstui.model.records.managing import Change, Confirmation, ReadNamesInUse
 from natstui.model.records.messages import Answered

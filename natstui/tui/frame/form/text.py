@@ -20,8 +20,7 @@ from natstui.model.assets.fields import (
     text_at,
     with_thresholds_of,
 )
-from natstui.model.assets.meaning.in_words import sentence
-from natstui.model.assets.meaning.store_size import size_estimate
+from natstui.model.assets.meaning import sentence, size_estimate
 from natstui.model.assets.rules import NamesInUse, Problem, newer_server
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.text import parsed, shown

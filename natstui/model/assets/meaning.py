@@ -1,4 +1,4 @@
-"""What a configuration means: what stands for an empty field, and the whole in one sentence."""
+"""What a configuration means to people: a sentence, empty fields, typed values, its room."""
 
 from __future__ import annotations
 
@@ -17,8 +17,20 @@ from natstui.model.assets.fields import (
     text_at,
 )
 from natstui.model.assets.stream_fields import STREAM_FIELD
-from natstui.model.assets.text import shown
-from natstui.units import counted
+from natstui.model.assets.text import exact_bytes, parsed, shown
+from natstui.units import bytes_text, counted, parse_duration_ns, parse_moment
+
+FILE_MESSAGE_BYTES = 30
+"""Length, sequence, time, subject length and checksum of a message in a file."""
+FILE_HEADER_BYTES = 4
+"""More in a file for a message with headers."""
+MEMORY_MESSAGE_BYTES = 16
+_NOTHING: tuple[object, ...] = (None, "", 0, -1, [], ())
+_UNITS_NS = (
+    (86_400_000_000_000, "day"), (3_600_000_000_000, "hour"), (60_000_000_000, "minute"),
+    (1_000_000_000, "second"), (1_000_000, "millisecond"), (1_000, "microsecond"),
+    (1, "nanosecond"),
+)  # fmt: skip
 
 
 def empty_text(field: Field, completed: Mapping[str, object]) -> str:
@@ -27,9 +39,6 @@ def empty_text(field: Field, completed: Mapping[str, object]) -> str:
     if field.absent and value in _NOTHING:
         return field.absent
     return shown(field, value)
-
-
-_NOTHING: tuple[object, ...] = (None, "", 0, -1, [], ())
 
 
 def sentence(kind: AssetKind, stream: str, config: Mapping[str, object]) -> str:
@@ -157,3 +166,77 @@ def _acknowledged(config: Config) -> Iterator[str]:
         yield f"waits while {pending} {'is' if pending == '1' else 'are'} unacknowledged"
     if policy == "all":
         yield "an acknowledgement counts for all before it"
+
+
+def stored_bytes(
+    messages_count: int,
+    payload_bytes: int,
+    subject_bytes: int,
+    header_bytes: int = 0,
+    *,
+    storage: str = "file",
+) -> int:
+    """Return what `messages_count` messages take in one replica (`state.bytes`)."""
+    fixed_bytes = MEMORY_MESSAGE_BYTES
+    if storage != "memory":
+        fixed_bytes = FILE_MESSAGE_BYTES + (FILE_HEADER_BYTES if header_bytes else 0)
+    return messages_count * (fixed_bytes + subject_bytes + payload_bytes + header_bytes)
+
+
+def size_estimate(config: Mapping[str, object], messages_count: int, payload_bytes: int) -> str:
+    """Return how much `messages_count` messages of a size take, overhead and replicas included."""
+    subject = max((len(text) for text in strings_at(config, "subjects")), default=10)
+    one = stored_bytes(messages_count, payload_bytes, subject, storage=text_at(config, "storage"))
+    replicas = max(1, number_at(config, "num_replicas"))
+    where = "of memory" if text_at(config, "storage") == "memory" else "on disk"
+    overhead = one - messages_count * payload_bytes
+    text = f"{messages_count:,} messages of {exact_bytes(payload_bytes)} take {bytes_text(one)}"
+    times = f" × {replicas} replicas = {bytes_text(one * replicas)}" if replicas > 1 else ""
+    return f"{text}{times} {where}; {bytes_text(overhead)} of it is overhead"
+
+
+def understood(field: Field, text: str) -> str:
+    """Return what a text means for a field; empty where that is plain, or it is wrong."""
+    if field.kind not in ("duration", "durations", "bytes", "count", "time"):
+        return ""
+    try:
+        value = parsed(field, text)
+    except ValueError:
+        return ""  # what is wrong with it is said elsewhere
+    if isinstance(value, list):
+        return ", ".join(duration_words(one) for one in value)
+    if isinstance(value, str):
+        return "" if value == text.strip() else value
+    if not isinstance(value, int) or value <= 0:
+        return ""
+    if field.kind == "duration":
+        return duration_words(value)
+    plain = text.strip() == str(value)
+    if field.kind == "bytes":
+        return "" if plain and value < 1024 else f"{value:,} bytes"
+    return "" if plain else f"{value:,}"
+
+
+def understood_duration(text: str) -> str:
+    """Return a duration in words; empty for what is none."""
+    try:
+        return duration_words(parse_duration_ns(text))
+    except ValueError:
+        return ""
+
+
+def understood_moment(text: str) -> str:
+    """Return the local time that `10m ago` or a written time means now; empty for what is none."""
+    try:
+        return parse_moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return ""
+
+
+def duration_words(duration_ns: int) -> str:
+    """Return a duration in words, with nothing lost: `1 day 3 hours`."""
+    parts = []
+    for size_ns, noun in _UNITS_NS:
+        amount, duration_ns = divmod(duration_ns, size_ns)
+        parts += [counted(amount, noun)] if amount else []
+    return " ".join(parts) or "0"

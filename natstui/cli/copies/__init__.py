@@ -1,1 +1,0 @@
-"""`natstui messages …`: messages of a stream sent elsewhere."""

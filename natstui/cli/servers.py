@@ -1,0 +1,433 @@
+"""`natstui servers`, `balance` and `meta`: the servers of the system, and who leads what."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.manage.options import argument_options
+from natstui.cli.manage.writing import (
+    change_flags,
+    confirmation,
+    refuse_read_only,
+    run_with_writer,
+)
+from natstui.cli.options import connection_options, reading_seconds
+from natstui.cli.sections import Group, command
+from natstui.cli.text_table import Column, hanging, stdout_width, table
+from natstui.config import Connection
+from natstui.engine.stopping import stopped_by_signal
+from natstui.errors import RequestFailed
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.balancing import carry_out, read_groups
+from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.meta import (
+    StepDown,
+    meta_without,
+    read_meta,
+    remove_server,
+    step_down_meta,
+)
+from natstui.jetstream.system.servers import read_servers
+from natstui.jetstream.system.source import System
+from natstui.model.records.system import RemoveServer
+from natstui.model.servers.balance import Move, Plan, named, planned, uneven_text
+from natstui.model.servers.server import ServerRates, Servers, ServerSeen, Storage, rates_between
+from natstui.model.servers.words import (
+    account_text,
+    meta_role,
+    meta_text,
+    peer_text,
+    removal_question,
+    summary,
+)
+from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text, rate_text
+
+if TYPE_CHECKING:
+    from natstui.config.settings import Settings
+
+Rates = Mapping[str, ServerRates]
+
+_FIRST = (
+    Column("NAME", numeric=False, shrinks=True),
+    Column("VERSION", numeric=False, drop_order=3),
+    Column("CLUSTER", numeric=False, shrinks=True, drop_order=4),
+    Column("UPTIME", drop_order=2),
+    Column("CPU", drop_order=1),
+    Column("MEMORY", drop_order=1),
+    Column("CONNS"),
+    Column("SUBS", drop_order=6),
+    Column("SLOW", drop_order=2),
+    Column("ROUTES", drop_order=8),
+)
+_TOTALS = (
+    Column("IN MSGS", drop_order=7),
+    Column("IN BYTES", drop_order=9),
+    Column("OUT MSGS", drop_order=7),
+    Column("OUT BYTES", drop_order=9),
+)
+_RATES = (
+    Column("IN/S", drop_order=3),
+    Column("IN B/S", drop_order=7),
+    Column("OUT/S", drop_order=3),
+    Column("OUT B/S", drop_order=7),
+)
+_JETSTREAM = (
+    Column("FILE", drop_order=2),
+    Column("RESERVED", drop_order=6),
+    Column("FREE", drop_order=2),
+    Column("MEM STORE", drop_order=8),
+    Column("MEM FREE", drop_order=9),
+    Column("HA", drop_order=5),
+    Column("STREAMS LED", drop_order=1),
+    Column("CONSUMERS LED", drop_order=1),
+    Column("API IN FLIGHT", drop_order=6),
+    Column("API ERRORS", drop_order=7),
+    Column("META", numeric=False, drop_order=2),
+)
+_ROUNDS = 3
+"""A leader may have gone elsewhere than planned: then what is left is planned once more."""
+_KINDS = ("stream", "consumer")
+
+
+@command()
+@click.option(
+    "--for", "for_text", metavar="TIME",
+    help="Read twice, so long apart, and print the rates between.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@connection_options
+def servers(
+    settings: Settings, connection: Connection, for_text: str | None, as_json: bool
+) -> None:
+    """List servers, leaders and the meta group.
+
+    Lists the accounts, too. The system account of [system] tells everything, or the monitoring
+    ports. Without them, a plain user sees the names, versions and the own account's
+    connections and traffic, and which subject or address would tell more.
+    """
+    from natstui.cli.connected import waited_for
+
+    for_s = None if for_text is None else reading_seconds(for_text, "--for")
+    seen, rates = asyncio.run(waited_for(_look(connection, for_s)))
+    if not seen.rows:
+        raise RequestFailed("; ".join(f"{it.what}: {it.reason}" for it in seen.missing))
+    if as_json:
+        click.echo(servers_json(seen, rates))
+        return
+    for line in server_lines(seen, rates, stdout_width()):
+        click.echo(line)
+
+
+async def _look(
+    connection: Connection, for_s: float | None
+) -> tuple[Servers, Mapping[str, ServerRates] | None]:
+    client = await connect(connection)
+    system = System(connection, client)
+    try:
+        asking = Asking(client)
+        first = await read_servers(asking, system)
+        if for_s is None:
+            return first, None
+        await asyncio.sleep(for_s)
+        then = await read_servers(asking, system)
+        return then, rates_between(first, then)
+    finally:
+        await system.close()
+        await client.close()
+
+
+def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
+    """Return what was seen as lines: a sentence, the servers, the meta groups, the accounts."""
+    columns = (*_FIRST, *(_TOTALS if rates is None else _RATES), *_JETSTREAM)
+    rows = [_cells(seen, row, rates) for row in seen.rows]
+    lines = [clean_line(summary(seen)), *table(columns, rows, width_cells)]
+    for meta in seen.metas:
+        text = meta_text(meta, answers=seen.leader_answers(meta))
+        lines += ["", clean_line(f"META GROUP of {meta.cluster}: {text}")]
+        lines += [clean_line(f"  {peer.name}: {peer_text(peer)}") for peer in meta.peers]
+    if seen.accounts:
+        lines += ["", "ACCOUNTS"]
+        lines += [
+            clean_line(f"  {account.name}: {account_text(account)}") for account in seen.accounts
+        ]
+    if seen.missing:
+        lines += ["", "NOT AVAILABLE"]
+        for it in seen.missing:
+            lines.append(hanging(clean_line(f"  {it.what}: {it.reason}"), width_cells, 4))
+    return lines
+
+
+def _cells(seen: Servers, one: ServerSeen, rates: Rates | None) -> Sequence[str]:
+    cpu = UNKNOWN if one.cpu_percent is None else f"{one.cpu_percent:g}%"
+    cells = [
+        one.name,
+        one.version or UNKNOWN,
+        one.cluster or UNKNOWN,
+        duration_text(one.uptime_s),
+        cpu,
+        bytes_text(one.memory_bytes),
+        *map(count_text, (one.connections_count, one.subscriptions_count)),
+        *map(count_text, (one.slow_consumers_count, one.routes_count)),
+    ]
+    if rates is None:
+        cells += [count_text(one.in_msgs), bytes_text(one.in_bytes)]
+        cells += [count_text(one.out_msgs), bytes_text(one.out_bytes)]
+    else:
+        cells += _rate_cells(rates.get(one.server_id))
+    return [*cells, *_jetstream_cells(seen, one)]
+
+
+def _rate_cells(rates: ServerRates | None) -> list[str]:
+    if rates is None:
+        return [UNKNOWN] * len(_RATES)
+    return [
+        rate_text(rates.in_msgs_per_s),
+        bytes_text(rates.in_bytes_per_s),
+        rate_text(rates.out_msgs_per_s),
+        bytes_text(rates.out_bytes_per_s),
+    ]
+
+
+def _jetstream_cells(seen: Servers, one: ServerSeen) -> list[str]:
+    it = one.jetstream
+    if it is None:
+        return [UNKNOWN] * len(_JETSTREAM)
+    return [
+        bytes_text(it.file.used_bytes),
+        bytes_text(it.file.reserved_bytes),
+        bytes_text(it.file.free_bytes),
+        bytes_text(it.memory.used_bytes),
+        bytes_text(it.memory.free_bytes),
+        count_text(it.ha_assets_count),
+        count_text(it.streams_led_count),
+        count_text(it.consumers_led_count),
+        count_text(it.api_inflight_count),
+        count_text(it.api_errors_count),
+        meta_role(seen.meta_of(one), one.name),
+    ]
+
+
+def servers_json(seen: Servers, rates: Rates | None) -> str:
+    """Return one JSON object, of printable ASCII only; times are UTC microseconds."""
+    rows = []
+    for row in seen.rows:
+        fields = asdict(row) | {"uptime_s": row.uptime_s}
+        if row.jetstream is not None:
+            for store in ("memory", "file"):
+                held: Storage = getattr(row.jetstream, store)
+                fields["jetstream"][store]["free_bytes"] = held.free_bytes
+        if rates is not None:
+            known = rates.get(row.server_id)
+            names = ServerRates.__dataclass_fields__
+            fields |= asdict(known) if known is not None else dict.fromkeys(names)
+        rows.append(fields)
+    whole = asdict(seen) | {"rows": rows}
+    whole["servers"] = whole.pop("rows")
+    return json.dumps({"schema": 1, **whole}).replace("\x7f", "\\u007f")
+
+
+@command()
+@click.option("--dry-run", is_flag=True, help="Print the plan; exit 1 when there is one.")
+@click.option(
+    "--only", type=click.Choice(["streams", "consumers"]), help="Move leaders of these alone."
+)
+@click.option(
+    "--pause", metavar="TIME", default="500ms", show_default=True, help="Between two moves."
+)
+@change_flags
+@connection_options
+def balance(
+    connection: Connection, dry_run: bool, only: str | None, pause: str, **words: Any
+) -> None:
+    """Spread leaders evenly over the servers.
+
+    The plan comes first: which leaders move where, and why. A move is a step-down to a replica
+    that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between
+    two moves, and what was done is printed and in the journal.
+    """
+    pause_s, kinds = reading_seconds(pause, "--pause"), [only[:-1]] if only else list(_KINDS)
+    as_json = words["as_json"]
+    if not dry_run:
+        refuse_read_only(connection, words["read_only"])
+    place, plans = run_with_writer(connection, True, lambda writer: _read_plans(writer, kinds))
+    moves = _moves(plans)
+    if not as_json:
+        _print_plan(plans)
+    if dry_run or not moves:
+        if as_json:
+            click.echo(_balance_json(plans, [], None))
+        if moves:
+            click.get_current_context().exit(1)
+        return
+    question = f"this will move {counted(len(moves), 'leader')} of {place}"
+    yes, confirm = words["yes"], words["confirm"]
+    confirmation(connection, place, clean_line(question), yes=yes, confirm=confirm)
+    done: list[str] = []
+
+    async def work(writer: Writer) -> tuple[list[Plan], bool]:
+        return await _balance(writer, kinds, pause_s, done, quiet=as_json)
+
+    after, stopped = run_with_writer(connection, words["read_only"], work, prints=True)
+    if as_json:
+        click.echo(_balance_json(plans, done, after))
+    else:
+        _print_end(after, len(done), stopped=stopped)
+    if stopped or _moves(after):
+        click.get_current_context().exit(1)
+
+
+async def _read_plans(writer: Writer, kinds: Sequence[str]) -> tuple[str, list[Plan]]:
+    """Return the name of what is balanced, and a plan of each kind."""
+    return writer.client.link.cluster or "balance", await _plans(writer, kinds)
+
+
+async def _plans(writer: Writer, kinds: Sequence[str]) -> list[Plan]:
+    groups = await read_groups(writer.client)
+    return [planned(named(groups, kind)) for kind in kinds]
+
+
+def _moves(plans: Sequence[Plan]) -> tuple[Move, ...]:
+    return tuple(move for plan in plans for move in plan.moves)
+
+
+async def _balance(
+    writer: Writer, kinds: Sequence[str], pause_s: float, done: list[str], *, quiet: bool
+) -> tuple[list[Plan], bool]:
+    """Carry out plans until there is nothing to move; return what is left, and whether stopped."""
+    stop = stopped_by_signal()
+
+    def told(sentence: str) -> None:
+        done.append(sentence)
+        if not quiet:
+            click.echo(clean_line(sentence))
+
+    for _ in range(_ROUNDS):
+        moves = _moves(await _plans(writer, kinds))
+        if not moves:
+            break
+        await carry_out(writer, moves, pause_s, stop, told)
+        if stop.is_set():
+            break
+    return await _plans(writer, kinds), stop.is_set()
+
+
+def _print_plan(plans: Sequence[Plan]) -> None:
+    for plan in plans:
+        if plan.before_count:
+            click.echo(clean_line(f"leaders: {uneven_text(plan.before_count)}"))
+        if plan.leaderless_count:
+            click.echo(f"without a leader, left alone: {plan.leaderless_count}")
+        for move in plan.moves:
+            click.echo(clean_line(f"  {move.text}"))
+        if plan.moves:
+            click.echo(clean_line(f"afterwards: {uneven_text(plan.after_count)}"))
+    if not _moves(plans):
+        click.echo("nothing to move: no server leads two more than another that could")
+
+
+def _print_end(after: Sequence[Plan], tried_count: int, *, stopped: bool) -> None:
+    left = len(_moves(after))
+    head = "stopped: " if stopped else ""
+    click.echo(f"{head}{counted(tried_count, 'move')} done, {left} left to do")
+    for plan in after:
+        if plan.before_count:
+            click.echo(clean_line(f"leaders now: {uneven_text(plan.before_count)}"))
+
+
+def _balance_json(plans: Sequence[Plan], done: Sequence[str], after: Sequence[Plan] | None) -> str:
+    whole: dict[str, object] = {
+        "schema": 1,
+        "moves": [
+            {
+                "stream": move.group.stream,
+                "consumer": move.group.consumer,
+                "from": move.group.leader,
+                "to": move.to,
+            }
+            for move in _moves(plans)
+        ],
+        "before": [plan.before_count for plan in plans],
+        "planned": [plan.after_count for plan in plans],
+        "done": list(done),
+    }
+    if after is not None:
+        whole["after"] = [plan.before_count for plan in after]
+    return json.dumps(whole).replace("\x7f", "\\u007f")
+
+
+@click.group(cls=Group)
+def meta() -> None:
+    """Manage the meta group of the cluster. Who leads it, and who belongs to it."""
+
+
+@meta.command("step-down")
+@argument_options("step_down_meta")
+@change_flags
+@connection_options
+def step_down(connection: Connection, asked: dict[str, Any], **words: Any) -> None:
+    """Elect another leader of the meta group.
+
+    Only the system account may. Meanwhile streams and consumers cannot be created or changed;
+    messages flow on.
+    """
+    refuse_read_only(connection, words["read_only"])
+    text = asyncio.run(_step_down(connection, asked.get("preferred"), words))
+    click.echo(clean_line(text))
+
+
+async def _step_down(connection: Connection, preferred: str | None, words: dict[str, Any]) -> str:
+    system = System(connection)
+    try:
+        # Who may not ask the system account is told so before anything is asked of him.
+        await system.client()
+        found = await read_meta(system)
+        where = f" to {preferred}" if preferred else ""
+        question = f"this will step down {found.leader or 'nobody'} from {found.cluster}{where}"
+        confirmed = words["confirm"]
+        if connection.production:
+            confirmed = await asyncio.to_thread(
+                confirmation, connection, found.cluster, clean_line(question),
+                yes=words["yes"], confirm=confirmed,
+            )  # fmt: skip
+        writer = Writer(await system.client(), Journal())
+        return await step_down_meta(writer, system, StepDown(found, preferred, confirmed))
+    finally:
+        await system.close()
+
+
+@meta.command("peer-remove")
+@click.argument("node", metavar="SERVER")
+@change_flags
+@connection_options
+def peer_remove(connection: Connection, node: str, **words: Any) -> None:
+    """Remove a lost server from the meta group.
+
+    SERVER is one that will not come back. Only the system account may. What had a copy there
+    gets another one elsewhere, as far as there are servers. A server that replies is not
+    removed. SERVER may come back only with an empty store.
+    """
+    refuse_read_only(connection, words["read_only"])
+    click.echo(clean_line(asyncio.run(_peer_remove(connection, node, words))))
+
+
+async def _peer_remove(connection: Connection, server: str, words: dict[str, Any]) -> str:
+    system = System(connection)
+    try:
+        meta = await meta_without(await system.client(), system, server)
+        question = clean_line(removal_question(meta, server))
+        confirmed = await asyncio.to_thread(
+            confirmation, connection, server, question, yes=words["yes"], confirm=words["confirm"]
+        )
+        writer = Writer(await system.client(), Journal())
+        return await remove_server(writer, system, RemoveServer(0, server, confirmed))
+    finally:
+        await system.close()

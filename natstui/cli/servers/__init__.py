@@ -1,1 +1,0 @@
-"""Commands on the servers of the system."""

@@ -1,1 +1,0 @@
-"""What a configuration means to people: a sentence, empty fields, room on a disk."""

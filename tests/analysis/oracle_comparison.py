@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from natstui.analysis.gold.comparing.statistics import Series, stretch_length
 from natstui.model.bench.latency import LatencyCounts, bucket_middle_ns, from_latencies
 from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted
@@ -255,3 +258,42 @@ def _students_t(t: float, freedom: float) -> tuple[float, float]:
     below /= below[-1]
     reach = math.tan(float(np.interp(SURE, below, angles)))
     return reach, 1 - float(np.interp(math.atan(abs(t)), angles, below))
+
+
+def series_of(values: Sequence[float]) -> Series:
+    """What a test needs of values in order of time: in Spark, `blocks.reduce` computes it."""
+    length = stretch_length(len(values))
+    ends = range(0, len(values) + 1, length)
+    means = [_mean(values[start:end]) for start, end in pairwise(ends)]
+    steps = [now - before for before, now in pairwise(means)]
+    return Series(
+        len(values),
+        _mean(values),
+        _sample_variance(values),
+        _neighbours(values),
+        _sample_variance(means),
+        _neighbours(means),
+        _sample_variance(steps),
+        _neighbours(steps),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _sample_variance(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    mean = _mean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _neighbours(values: Sequence[float]) -> float | None:
+    if len(values) < 3:
+        return None
+    before, now = values[:-1], values[1:]
+    means = _mean(before), _mean(now)
+    pairs = [(a - means[0], b - means[1]) for a, b in zip(before, now, strict=True)]
+    spread = math.sqrt(math.fsum(a * a for a, _ in pairs) * math.fsum(b * b for _, b in pairs))
+    return math.fsum(a * b for a, b in pairs) / spread if spread else None

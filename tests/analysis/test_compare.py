@@ -16,7 +16,6 @@ from benchmarks._sessions import write_session
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.compare import COMPARISON, SAMPLED, sampled, with_sample
 from natstui.analysis.gold.comparing.blocks import BLOCK_US, SEED, reduce
-from natstui.analysis.gold.comparing.statistics import series_of
 from natstui.analysis.gold.comparing.verdicts import (
     ACK_TIME,
     PENDING,
@@ -29,6 +28,7 @@ from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store
 from natstui.model.records.record import AckSample
+from tests.analysis.oracle_comparison import series_of
 from tests.analysis.planted import FIRST, SECOND, WEEK_US, Analysed
 from tests.analysis.test_recorded import table
 

@@ -24,6 +24,7 @@ from natstui.analysis.gold.comparing.verdicts import (
     compare,
 )
 from natstui.analysis.gold.comparing.verdicts import PUBLISHED as PUBLISHED_RATE
+from tests.analysis.oracle_comparison import series_of
 
 BLOCKS, BLOCK_S = 84, 10
 """A quarter of an hour."""
@@ -82,7 +83,7 @@ def reduced(session: str, consumer: str, values: Values, at_us: int = 0) -> Iter
             continue
         whose = None if metric == PUBLISHED_RATE else consumer
         waiting = values["waiting"] if metric == THROUGHPUT else None
-        told = statistics.series_of([float(value) for value in series])
+        told = series_of([float(value) for value in series])
         yield Reduced(session, metric, f"S-{consumer}", whose, at_us, waiting, told)
 
 
@@ -199,7 +200,7 @@ def test_too_few_values_are_no_verdict() -> None:
 
 
 def test_the_same_values_are_no_change() -> None:
-    told = statistics.series_of([5.0] * 30)
+    told = series_of([5.0] * 30)
     rows = [Reduced(name, "m", None, None, 0, None, told) for name in "ab"]
     assert [row[-1] for row in compare(rows, ())] == [SAME]
 

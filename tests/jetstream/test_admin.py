@@ -15,13 +15,13 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.managing.configure import EditConflict
-from natstui.jetstream.managing.losses import purge_preview
+from natstui.jetstream.managing.losses import loss_of
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, written
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.records.journal import entry_command, entry_text
-from natstui.model.records.managing import Action
+from natstui.model.records.managing import Action, Change
 from tests.architecture.source import modules
 from tests.jetstream.admin_session import admin_session
 
@@ -296,12 +296,14 @@ def test_a_purge_says_how_many_messages_it_will_remove(
         for number in range(10):
             session.run(client.ask(f"s.{number % 2}", b"x"))
         for asked, expected, left in (
-            ({"filter": "s.1"}, "5", 5),
-            ({"seq": 4}, "at most 3", 3),
-            ({"keep": 2}, "1", 2),
-            ({}, "2", 0),
+            ({"filter": "s.1"}, "5 of 10 messages (", 5),
+            ({"seq": 4}, "at most 3 of 5 messages (", 3),
+            ({"keep": 2}, "1 of 3 messages (", 2),
+            ({}, "all 2 messages (", 0),
         ):
-            assert session.run(purge_preview(client, "S", asked)) == expected
+            change = Change(1, "purge_stream", "S", None, json.dumps(asked))
+            loss = session.run(loss_of(client, change, session.asset("S")))
+            assert loss.text.startswith(expected)
             session.apply("purge_stream", "S", asked, confirmed="S")
             assert session.request("STREAM.INFO.S")["state"]["messages"] == left
 

@@ -29,7 +29,7 @@ from natstui.model.servers.versions import (
     KEEPS_WITHOUT_INTEREST,
     is_in,
 )
-from natstui.units import bytes_text, count_text, counted
+from natstui.units import bytes_text, counted
 
 _MOST_SUBJECTS = 50_000
 
@@ -224,9 +224,3 @@ async def _purged(client: Client, stream: str, asked: Config) -> tuple[int, int 
     below = max(0, min(int(asked["seq"]), state["last_seq"] + 1) - state["first_seq"])
     exact = subject is None and not state.get("num_deleted")
     return (held, below, "") if exact or not below else (held, min(below, total), "at most ")
-
-
-async def purge_preview(client: Client, stream: str, asked: Config) -> str:
-    """Return how many messages a purge will remove, as `12`, `at most 12` or an unknown part."""
-    held, count, sure = await _purged(client, stream, asked)
-    return f"an unknown part of {count_text(held)}" if count is None else f"{sure}{count}"

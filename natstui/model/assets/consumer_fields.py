@@ -208,7 +208,5 @@ CONSUMER_FIELDS: tuple[Field, ...] = BASIC + START + DELIVERY + PULL + PUSH + ST
 
 CONSUMER_FIELD = {field.path: field for field in CONSUMER_FIELDS}
 
-CONSUMER_SECTIONS = tuple(dict.fromkeys(field.section for field in CONSUMER_FIELDS))
-
 NEW_CONSUMER: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
 """What an empty creation form starts with."""

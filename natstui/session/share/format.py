@@ -10,7 +10,6 @@ import textwrap
 import typing
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -197,8 +196,3 @@ def format_text() -> str:
         lines += _section(cls, f"## {title}")
     lines += _section(SegmentIndex, "## a line of index.jsonl")
     return "\n".join(lines) + "\n"
-
-
-def documented() -> Path:
-    """Return where the description lies in the repository."""
-    return Path(__file__).with_name("FORMAT.md")

@@ -10,10 +10,8 @@ hardly any value by both: it is taken for the sum of its steps instead, of which
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 SIGNIFICANCE = 0.002
 """Chance of calling equal sessions different, over all metrics of one comparison."""
@@ -71,48 +69,9 @@ class Difference:
         return self.gap - reach, self.gap + reach
 
 
-def series_of(values: Sequence[float]) -> Series:
-    """Return what a test needs of values in order of time: in Spark, `blocks.reduce` does."""
-    length = stretch_length(len(values))
-    ends = range(0, len(values) + 1, length)
-    means = [_mean(values[start:end]) for start, end in pairwise(ends)]
-    steps = [now - before for before, now in pairwise(means)]
-    return Series(
-        len(values),
-        _mean(values),
-        _variance(values),
-        _neighbours(values),
-        _variance(means),
-        _neighbours(means),
-        _variance(steps),
-        _neighbours(steps),
-    )
-
-
 def stretch_length(n: int) -> int:
     """Return how many of n values a stretch has."""
     return -(-n // MOST_STRETCHES)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _variance(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    mean = _mean(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-def _neighbours(values: Sequence[float]) -> float | None:
-    if len(values) < 3:
-        return None
-    before, now = values[:-1], values[1:]
-    means = _mean(before), _mean(now)
-    pairs = [(a - means[0], b - means[1]) for a, b in zip(before, now, strict=True)]
-    spread = math.sqrt(math.fsum(a * a for a, _ in pairs) * math.fsum(b * b for _, b in pairs))
-    return math.fsum(a * b for a, b in pairs) / spread if spread else None
 
 
 def group(series: Series) -> Group:

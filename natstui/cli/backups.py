@@ -29,8 +29,9 @@ from natstui.errors import BackupError, NatstuiError, Refused, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
 from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
-from natstui.jetstream.managing.restore import RestoredStream, RestoreRequest
-from natstui.jetstream.managing.restore_all import (
+from natstui.jetstream.managing.restore import (
+    RestoredStream,
+    RestoreRequest,
     name_to_type,
     read_backups,
     restore_all,

@@ -15,8 +15,9 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
-from natstui.jetstream.managing.restore import RestoredStream, RestoreRequest
-from natstui.jetstream.managing.restore_all import (
+from natstui.jetstream.managing.restore import (
+    RestoredStream,
+    RestoreRequest,
     name_to_type,
     present,
     read_backups,

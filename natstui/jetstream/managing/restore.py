@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from natstui.errors import (
+    BackupError,
     Conflict,
     NatstuiError,
     NotFound,
@@ -24,10 +26,16 @@ from natstui.files import open_plain
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import NEVER, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
-from natstui.jetstream.managing.backup_folder import DATA_FILE, Backup
+from natstui.jetstream.managing.backup_folder import (
+    DATA_FILE,
+    Backup,
+    is_account,
+    read_backup,
+    streams_of,
+)
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.fields import number_at, without_server_metadata
-from natstui.units import counted, moment_text
+from natstui.units import bytes_text, counted, moment_text
 
 MARK = "io.natstui.restoring"
 _CONSUMERS_S = 20.0
@@ -36,6 +44,8 @@ _LOOK_AGAIN_S = 0.2
 _TAKEN = {10058, 10065, 10130}
 """The name, or one of the subjects, is somebody else's."""
 _BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
+OnRestored = Callable[[str, int, int], None]
+"""Called with the stream, the bytes sent so far and those of its backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +292,60 @@ async def _consumers(client: Client, wanted: RestoreRequest) -> Sequence[str]:
         if (is_complete and is_settled) or now_s > until_s:
             return sorted(names)
         await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def read_backups(folder: Path) -> list[Backup]:
+    """Return the backups in a folder, in the order to restore them; raises BackupError."""
+    folders = streams_of(folder) if folder.is_dir() and is_account(folder) else [folder]
+    if not folders:
+        raise BackupError(f"{folder} is the backup of an account without streams")
+    backups = [read_backup(one) for one in folders]
+    # A mirror or a stream with sources wants to see what it copies from.
+    backups.sort(key=lambda one: bool(one.config.get("mirror") or one.config.get("sources")))
+    return backups
+
+
+def name_to_type(backups: Sequence[Backup], name: str) -> str:
+    """Return the word that confirms a restore: the stream's name, or that of the folder."""
+    return name if len(backups) == 1 else backups[0].folder.parent.name
+
+
+async def present(client: Client, names: Sequence[str]) -> list[str]:
+    """Return the names among these that streams have already."""
+    found = []
+    for name in names:
+        try:
+            await refuse_present(client, name)
+        except Conflict:
+            found.append(name)
+    return found
+
+
+async def restore_all(
+    writer: Writer,
+    every: Sequence[RestoreRequest],
+    pace: Pace,
+    progress: OnRestored,
+    done: list[RestoredStream],
+    *,
+    confirmed: bool,
+) -> None:
+    """Make every stream, and add it to `done` as soon as it is there.
+
+    Nothing is done when one of them exists already. Raises what `restore_stream` raises.
+    """
+    for one in every:
+        await refuse_present(writer.client, one.name)
+    for one in every:
+
+        def tell(sent_bytes: int, one: RestoreRequest = one) -> None:
+            progress(one.name, sent_bytes, one.backup.data_bytes)
+
+        sure = replace(one, confirmed=one.name if confirmed else None)
+        await restore_stream(writer, sure, pace, tell, done)
+
+
+def state_text(state: Config) -> str:
+    """Return messages, size and sequences of a stream in words."""
+    size = bytes_text(state["bytes"])
+    return f"{state['messages']:,} messages, {size}, {state['first_seq']}…{state['last_seq']}"

@@ -21,7 +21,7 @@ from natstui.cli.watch.values import (
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import EMPTY, PERCENTILES
 from natstui.model.findings.verdict import consumer_verdict
-from natstui.model.live.age import consumer_is_stale, consumer_lag
+from natstui.model.live.age import activity_at_us, consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s
 from natstui.model.live.rates import ack_rate, backlog_trend_per_s, counter_per_s
 from natstui.model.live.snapshot import Peer
@@ -163,11 +163,6 @@ _CONSUMER = (
 )
 
 
-def active_at_us(row: ConsumerRow) -> int | None:
-    """Return when something was delivered or acknowledged last."""
-    return max(row.delivered_at_us or 0, row.acked_at_us or 0) or None
-
-
 def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
     """Return the lines of the consumers' table."""
     colours = {
@@ -198,5 +193,5 @@ def _consumer_cells(row: ConsumerRow) -> list[str]:
         duration_text(row.drained_in_s),
         f"{row.ack_floor_stream_seq}/{row.ack_floor_consumer_seq}",
         f"{row.delivered_stream_seq}/{row.delivered_consumer_seq}",
-        ago(row.at_us, active_at_us(row)),
+        ago(row.at_us, activity_at_us(row.delivered_at_us, row.acked_at_us)),
     ]

@@ -20,7 +20,6 @@ from natstui.cli.text_table import stdout_width
 from natstui.cli.watch.conditions import Condition, parse_condition
 from natstui.cli.watch.consumers import (
     ConsumerRow,
-    active_at_us,
     consumer_rows,
     consumer_table,
 )
@@ -30,6 +29,7 @@ from natstui.cli.watch.values import values
 from natstui.config import Connection
 from natstui.errors import RequestFailed, UsageError
 from natstui.model.assets.subjects import is_subject, overlap
+from natstui.model.live.age import activity_at_us
 from natstui.model.live.state import State
 
 Found = TypeVar("Found", bound=StreamRow | ConsumerRow)
@@ -137,7 +137,9 @@ def find_consumers(connection: Connection, stream: str | None, **words: Any) -> 
     wanted += [lambda row: row.pull is False] if words["push"] else []
     wanted += [lambda row: row.push_bound is True] if words["bound"] else []
     wanted += [lambda row: row.pinned_client is not None] if words["pinned"] else []
-    wanted += _before(words["idle"], active_at_us)
+    wanted += _before(
+        words["idle"], lambda row: activity_at_us(row.delivered_at_us, row.acked_at_us)
+    )
     every = [row for row in consumer_rows(_seen(connection)) if name in (None, row.stream)]
     found = _matching(every, wanted, invert=words["invert"])
     _print(found, [f"{row.stream} {row.name}" for row in found], consumer_table, words)

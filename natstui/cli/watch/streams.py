@@ -21,7 +21,7 @@ from natstui.cli.watch.values import (
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.findings.verdict import stream_verdict
 from natstui.model.live.age import stream_is_stale
-from natstui.model.live.limits import Fill
+from natstui.model.live.limits import Fill, used_percent
 from natstui.model.live.rates import stream_full_in_s, stream_rates
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.live.state import State
@@ -124,8 +124,8 @@ def _stream_row(state: State, row: int) -> StreamRow:
         "kind": "stream",
         "type": config.kind if config else None,
         "at_us": state.now_at_us,
-        "msgs_used_percent": _percent(stored_msgs, max_msgs),
-        "bytes_used_percent": _percent(stored_bytes, max_bytes),
+        "msgs_used_percent": used_percent(stored_msgs, max_msgs),
+        "bytes_used_percent": used_percent(stored_bytes, max_bytes),
         "full_in_s": stream_full_in_s(history, key, fill),
         **values(stream_rates(history, key)),
         "sampled_ago_s": sampled_ago_s(state, columns.sampled_mono_us[row]),
@@ -133,10 +133,6 @@ def _stream_row(state: State, row: int) -> StreamRow:
     }
     known = values(config) if config else unknown(StreamConfiguration)
     return msgspec.convert({**known, **values_at(columns, row), **computed}, StreamRow)
-
-
-def _percent(used: int, limit: int | None) -> float | None:
-    return 100 * used / limit if limit else None
 
 
 _STREAM = (

@@ -111,3 +111,8 @@ def at_moment(state: State, late_us: int) -> State:
         now_mono_us=state.now_mono_us + late_us,
         now_at_us=state.now_at_us + max(0, late_us - since_poll_us(state)),
     )
+
+
+def activity_at_us(delivered_at_us: int | None, acked_at_us: int | None) -> int | None:
+    """Return when a consumer last delivered or had something acked, UTC; None for never."""
+    return max((at for at in (delivered_at_us, acked_at_us) if at is not None), default=None)

@@ -18,6 +18,11 @@ def is_near(level: float, limit: float | None) -> bool:
     return limit is not None and limit > 0 and level >= NEAR_SHARE * limit
 
 
+def used_percent(level: float, limit: int | None) -> float | None:
+    """Return how much of a limit is used, in %; None without one."""
+    return 100 * level / limit if limit else None
+
+
 @dataclass(frozen=True, slots=True)
 class Fill:
     """What a stream keeps, and the most it may keep; a limit of None is unlimited."""

@@ -9,7 +9,7 @@ from operator import attrgetter
 from natstui.clean import clean_line
 from natstui.model.findings.thresholds import NEAR_LAG_S
 from natstui.model.live.ack_times import window_text
-from natstui.model.live.age import consumer_lag
+from natstui.model.live.age import activity_at_us, consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import (
     ack_rate_column,
@@ -174,15 +174,11 @@ def ack_times(view: ConsumerView, row: int) -> str:
     return "" if window is None else window_text(window)
 
 
-def activity_at_us(view: ConsumerView, row: int) -> int | None:
-    """Return when it last delivered or had something acknowledged, UTC µs."""
-    times = (view.columns.delivered_at_us[row], view.columns.acked_at_us[row])
-    return max((at for at in times if at is not None), default=None)
-
-
 def activity(view: ConsumerView, row: int) -> Cell:
     """Since the last delivery or acknowledgement, whichever is later."""
-    return Cell(view.age_text(activity_at_us(view, row)), "dim")
+    columns = view.columns
+    at_us = activity_at_us(columns.delivered_at_us[row], columns.acked_at_us[row])
+    return Cell(view.age_text(at_us), "dim")
 
 
 Sort = Callable[[ConsumerView], Sequence[object]]
@@ -230,7 +226,8 @@ def _by_drain(view: ConsumerView) -> Sequence[object]:
 
 
 def _by_activity(view: ConsumerView) -> Sequence[object]:
-    times = (activity_at_us(view, row) for row in range(len(view)))
+    columns = view.columns
+    times = map(activity_at_us, columns.delivered_at_us, columns.acked_at_us)
     return [None if at is None else -at for at in times]
 
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 from natstui.clean import clean_line
 from natstui.model.findings.thresholds import FULL_SOON_S
 from natstui.model.live.history import Point
-from natstui.model.live.limits import Fill, is_near
+from natstui.model.live.limits import Fill, is_near, used_percent
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
 from natstui.model.servers.replicas import state_of
 from natstui.tui.frame.columns import ColumnSpec, natural
@@ -155,12 +155,12 @@ def limit_percents(view: StreamView, row: int) -> dict[str, float]:
         return {}
     columns = view.columns
     oldest_ns = (view.age_s(columns.first_at_us[row]) or 0) * 1e9
-    pairs = {
-        "msgs": (columns.stored_msgs[row], config.max_msgs),
-        "bytes": (columns.stored_bytes[row], config.max_bytes),
-        "age": (oldest_ns, config.max_age_ns),
+    percents = {
+        "msgs": used_percent(columns.stored_msgs[row], config.max_msgs),
+        "bytes": used_percent(columns.stored_bytes[row], config.max_bytes),
+        "age": used_percent(oldest_ns, config.max_age_ns),
     }
-    return {which: 100 * used / limit for which, (used, limit) in pairs.items() if limit}
+    return {which: percent for which, percent in percents.items() if percent is not None}
 
 
 def _used(view: StreamView, row: int, which: str, *, warns: bool = True) -> Cell:

@@ -52,7 +52,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "session/write/disk.py": ("record",),
     "session/write/seal.py": ("record",),
     "tui/frame/remembered.py": "what a screen remembers, in the state folder",
-    "tui/kit/terminal_driver.py": "/dev/null",
+    "tui/app/terminal_driver.py": "/dev/null",
     "tui/app/app.py": ("screenshot",),
     "tui/messages/message.py": "a payload saved on the screen; complete, by files.py",
     "tui/stores/editor.py": "a temporary folder of its own",

@@ -15,8 +15,8 @@ from textual.keys import _character_to_key
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from natstui.tui.app import input_order
 from natstui.tui.app.guarded import GuardedApp
-from natstui.tui.kit import input_order
 
 
 class Stuck(Widget, can_focus=True):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from natstui.tui.app.help import HelpScreen
+from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.kit.command_line import CommandLine
-from natstui.tui.kit.key_footer import KeyFooter
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.engine_records import engine_records

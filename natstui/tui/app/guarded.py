@@ -29,7 +29,7 @@ from textual.widgets import Static
 
 from natstui.clean import clean_line, clean_text
 from natstui.defects import contained, crash_line, log_folder, write_crash_log
-from natstui.tui.kit.input_order import ORDERED, InputOrder
+from natstui.tui.app.input_order import ORDERED, InputOrder
 from natstui.tui.kit.looks import THEMES, register_themes
 from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy, safe_lines
 from natstui.tui.kit.textual_fixes import TerminalSized
@@ -72,7 +72,7 @@ class GuardedApp(App[int]):
         if chosen.__name__ != "LinuxDriver":
             return chosen
         # It cannot be imported everywhere.
-        from natstui.tui.kit.terminal_driver import TerminalDriver
+        from natstui.tui.app.terminal_driver import TerminalDriver
 
         return TerminalDriver
 

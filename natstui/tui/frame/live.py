@@ -26,6 +26,7 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.head.strip import AssetNote, StatusStrip
 from natstui.tui.frame.head.tabs import TabBar
+from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.frame.messages import (
     CameIntoView,
     LeaveReplay,
@@ -37,7 +38,6 @@ from natstui.tui.frame.screen_part import part_of
 from natstui.tui.frame.systems import ActingSystemValue, SystemState, Where
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
-from natstui.tui.kit.key_footer import KeyFooter
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell

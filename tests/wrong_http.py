@@ -22,6 +22,9 @@ async def wrong_http(mode: str, requests: list[str], port: int = 0) -> AsyncIter
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = (await reader.readline()).decode().strip()
+        if not line:
+            # A client whose deadline came before it had sent anything.
+            return
         requests.append(line)
         if mode == "drip":
             writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")

@@ -118,27 +118,33 @@ def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]
 class Answers(dict[str, dict[str, Any]]):
     """Tables as a result has them, with all of their rows: each is computed when it is read."""
 
-    def __init__(self, spark: SparkSession, out: Path, pattern: str) -> None:
+    def __init__(
+        self, spark: SparkSession, out: Path, pattern: str, thresholds: Thresholds | None = None
+    ) -> None:
         super().__init__()
         self._store = Store(spark, str(out), "run")
         sources = find_sources(spark, [pattern])
         silver.build_silver(spark, self._store, sources, str)
         names = [source.session for source in sources]
         self._given = Given(
-            tuple(names), read_silver(self._store, names), Thresholds(), self.frame,
-            lambda name: False, self._store.known_rows,
+            tuple(names), read_silver(self._store, names), thresholds or Thresholds(), self.frame,
+            self._is_empty, self._store.known_rows,
         )  # fmt: skip
+        self._answers = {answer.table.name: answer for answer in gold.ANSWERS}
         self._written: set[str] = set()
 
     def frame(self, name: str) -> DataFrame:
         """Return the rows of an answer; it and those it needs are written at first."""
-        answer = next(one for one in gold.ANSWERS if one.table.name == name)
+        answer = self._answers[name]
         if name not in self._written:
             for needed in answer.needs:
                 self.frame(needed)
-            self._store.write_gold(answer.table, answer.rows(self._given))
+            gold.write_answer(self._store, answer, self._given)
             self._written.add(name)
         return self._store.gold(answer.table)
+
+    def _is_empty(self, name: str) -> bool:
+        return self._store.is_empty(self._answers[name].table)
 
     def __missing__(self, name: str) -> dict[str, Any]:
         rows = self.frame(name)

@@ -9,23 +9,25 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks._fleet import START_AT_US, Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.analysis.defaults import Thresholds
+from natstui.analysis.gold.capacity import soon_full
 from natstui.analysis.gold.lag import LAG, falling_behind
-from natstui.analysis.pipeline import analyse
-from natstui.analysis.progress import Progress
-from natstui.analysis.spark.store import Store
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.findings import FindingTold
 from natstui.model.records.record import Configured, LinkChanged, Record
+from tests.analysis.locally import Answers
 from tests.analysis.test_recorded import table
 
 pytestmark = pytest.mark.spark
 
 AGAIN, ANEW, AWAY, POISONED, BEHIND, STREAM_AWAY = 0, 1, 2, 5, 7, 3
 AWAY_TICKS = range(70, 130)
+LONG, SHORT = "long", "short"
+"""The two sessions: each is told of by itself."""
 PLAN = Plan(6, 8, 200, replicas_share=0.0)
 
 
@@ -110,21 +112,25 @@ def poison(columns: ConsumerColumns, tick: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("told") / "one"
-    write_records(folder, many(), PLAN, records_per_segment=100)
-    store = Store(spark, str(tmp_path_factory.mktemp("out")), "run")
-    progress = Progress(lambda _: None, 1)
+    folder = tmp_path_factory.mktemp("told")
+    write_records(folder / LONG, many(), PLAN, records_per_segment=100)
+    write_short(folder / SHORT)
     # One bucket: of a growth it shows nothing.
     thresholds = Thresholds(bucket_s=600)
-    return analyse(spark, store, [str(folder)], thresholds, progress, 500)
+    out = tmp_path_factory.mktemp("out")
+    return {"tables": Answers(spark, out, f"{folder}/*", thresholds)}
 
 
 def many() -> Iterator[Record]:
     return map(changed, records(replace(PLAN, extra=EXTRA)))
 
 
+def rows_of(result: dict[str, Any], name: str, session: str = LONG) -> list[dict[str, Any]]:
+    return [row for row in table(result, name) if row["session"] == session]
+
+
 def told(result: dict[str, Any], kind: str) -> dict[str, tuple[str, str]]:
-    rows = [row for row in table(result, "verdict") if row["kind"] == kind]
+    rows = [row for row in rows_of(result, "verdict") if row["kind"] == kind]
     return {row["subject"]: (row["sentence"], row["evidence"]) for row in rows}
 
 
@@ -136,7 +142,7 @@ def test_what_was_made_again_and_what_began_anew_are_told(result: dict[str, Any]
 
 
 def test_a_leader_that_does_not_answer_is_told_with_its_time(result: dict[str, Any]) -> None:
-    rows = table(result, "availability")
+    rows = rows_of(result, "availability")
     assert {row["kind"] for row in rows} == {"unreachable"}
     found = {(row["stream"], row["consumer"]): row for row in rows}
     assert found.keys() == {("METRICS-002", "indexer-0002"), ("AUDIT-003", None)}
@@ -146,7 +152,7 @@ def test_a_leader_that_does_not_answer_is_told_with_its_time(result: dict[str, A
 
 
 def test_a_message_that_the_client_terminated_is_not_given_up(result: dict[str, Any]) -> None:
-    given_up = [(row["stream_seq"], row["terminated"]) for row in table(result, "poison")]
+    given_up = [(row["stream_seq"], row["terminated"]) for row in rows_of(result, "poison")]
     assert given_up == [(8, False)]
     who = "JOBS-004 > fraud-0004"
     sentence, evidence = told(result, "redelivery")[who]
@@ -157,19 +163,19 @@ def test_a_message_that_the_client_terminated_is_not_given_up(result: dict[str, 
 
 
 def test_the_only_message_that_may_be_delivered_is_poison(result: dict[str, Any]) -> None:
-    (row,) = table(result, "stuck")
+    (row,) = rows_of(result, "stuck")
     assert (row["consumer"], row["cause"]) == ("search-0005", "poison message")
 
 
 def test_what_one_bucket_cannot_show_is_unknown(
     spark: SparkSession, result: dict[str, Any]
 ) -> None:
-    (row,) = (one for one in table(result, "lag") if one["pending_last_msgs"] == FAR_MSGS)
+    (row,) = (one for one in rows_of(result, "lag") if one["pending_last_msgs"] == FAR_MSGS)
     (found,) = falling_behind(spark.createDataFrame([tuple(row.values())], LAG.ddl())).collect()
     growth = "recorded too shortly to tell how fast it grows"
     assert found["evidence"] == f"{FAR_MSGS} pending at the start, {growth}"
     # Whatever else is told of that consumer, this is told with it.
-    (place,) = (one for one in table(result, "verdict") if one["subject"] == found["subject"])
+    (place,) = (one for one in rows_of(result, "verdict") if one["subject"] == found["subject"])
     assert found["sentence"] in f"{place['sentence']}; {place['evidence']}"
 
 
@@ -209,19 +215,18 @@ def held_back(record: Record) -> Record:
     )
 
 
-def test_a_short_recording_tells_why_and_foretells_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """18 s: too short for a consumer to be stuck, and for a forecast."""
+def write_short(folder: Path) -> None:
+    """Write 18 s: too short for a consumer to be stuck, and for a forecast."""
     plan = Plan(2, 2, 18, replicas_share=0.0)
     of_consumer = ("ORDERS-000", LIMITED, second(-1000), "")
     limit = FindingTold("NT-C09", *of_consumer, second(-100), "2 of 2 wait")
     alone = FindingTold("NT-S07", "ORDERS-000", "", second(-1000), "EU", second(-50), "no origin")
     many = map(held_back, records(plan))
-    write_records(tmp_path / "one", many, plan, records_per_segment=30, known=(limit, alone))
-    store = Store(spark, str(tmp_path / "out"), "run")
-    folders, progress = [str(tmp_path / "one")], Progress(lambda _: None, 1)
-    rows = table(analyse(spark, store, folders, Thresholds(), progress, 500), "verdict")
+    write_records(folder, many, plan, records_per_segment=30, known=(limit, alone))
+
+
+def test_a_short_recording_tells_why_and_foretells_nothing(result: dict[str, Any]) -> None:
+    rows = rows_of(result, "verdict", SHORT)
     found = {(row["kind"], row["subject"]): row for row in rows}
     lag = found["lag", f"ORDERS-000 > {LIMITED}"]
     assert (lag["code"], lag["harm"]) == ("NT-C09", "stuck")
@@ -232,3 +237,5 @@ def test_a_short_recording_tells_why_and_foretells_nothing(
     source = found["finding", "ORDERS-000"]
     assert (source["code"], source["sentence"]) == ("NT-S07", "source error (EU) for 67 s")
     assert not [row for row in rows if row["kind"] == "capacity"]
+    foretold = soon_full(result["tables"].frame("capacity"))
+    assert foretold.where(F.col("session") == SHORT).collect() == []

@@ -26,7 +26,6 @@ name = "PACED"
 [[role]]
 name = "subs"
 pattern = "js-consume"
-workers = 2
 [[role]]
 name = "pubs"
 pattern = "js-publish-async"

@@ -51,16 +51,21 @@ def build_gold(store: Store, sessions: list[str], thresholds: Thresholds, step: 
     def gold(name: str) -> DataFrame:
         return store.gold(answers[name].table)
 
-    def may_have_rows(table: Table) -> bool:
-        return not is_empty(table.name) if table.name in answers else store.has_silver(table)
-
     silver = read_silver(store, sessions)
     given = Given(tuple(sessions), silver, thresholds, gold, is_empty, store.known_rows)
     needs = {name: answer.needs for name, answer in answers.items()}
     for name in TopologicalSorter(needs).static_order():
-        answer = answers[name]
         step(name.replace("_", " "))
-        if not answer.made_of or any(map(may_have_rows, answer.made_of)):
-            store.write_gold(answer.table, answer.rows(given))
-        else:
-            store.write_no_gold(answer.table)
+        write_answer(store, answers[name], given)
+
+
+def write_answer(store: Store, answer: Answer, given: Given) -> None:
+    """Write the table of an answer; without rows of what it is made of, none is computed."""
+
+    def may_have_rows(table: Table) -> bool:
+        return not given.is_empty(table.name) if table in TABLES else store.has_silver(table)
+
+    if not answer.made_of or any(map(may_have_rows, answer.made_of)):
+        store.write_gold(answer.table, answer.rows(given))
+    else:
+        store.write_no_gold(answer.table)

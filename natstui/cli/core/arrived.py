@@ -8,14 +8,15 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from nats.aio.msg import Msg
+from typing import TYPE_CHECKING, Any, Literal
 
 from natstui.clean import clean_json, clean_line, clean_text
 from natstui.jetstream.messages.publish import arrived
 from natstui.model.records.messages import StoredMessage
 from natstui.units import bytes_text, local_text
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
 
 Form = Literal["text", "json", "raw", "headers", "subjects"]
 

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
 from natstui.cli.complete import streams
@@ -31,6 +30,9 @@ from natstui.jetstream.messages.reading import Policy, Reader
 from natstui.model.assets.subjects import overlap
 from natstui.model.records.link import LinkChanged
 from natstui.units import counted
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
 
 _POLICIES: dict[str, tuple[Policy, str]] = {
     "from_all": ("all", "from its first message on"),

@@ -194,8 +194,8 @@ def test_what_is_left_out_is_all_that_the_tables_lack_and_nothing_of_the_run_bef
     assert (rows["poll"], rows["stream_sample"], rows["consumer_sample"]) == (0, 0, 0)
     # One part that is lost takes its whole poll along.
     for name in (lost.name, "unfinished"):
-        assert found[name]["poll"] == 5
-        assert found[name]["consumer_sample"] == 5 * 600
+        assert found[name]["poll"] == 2
+        assert found[name]["consumer_sample"] == 2 * 600
     whole = found["nothing"]
     polls, streams = whole["poll"], whole["stream_sample"]
     assert found["column-renamed"]["poll"] == polls - 3
@@ -227,7 +227,7 @@ def without_a_part(sessions: Path) -> tuple[Path, int]:
 
     Returns the first one, and of how many parts a poll consists.
     """
-    folder = write_session(sessions / "lost", Plan(60, 600, 6), records_per_segment=10_000)
+    folder = write_session(sessions / "lost", Plan(60, 600, 3), records_per_segment=10_000)
     path = folder / OPEN
     lines = path.read_bytes().splitlines(keepends=True)
     numbers = [re.search(rb'"line":(\d+),"part":(\d+)', line[-60:]) for line in lines]

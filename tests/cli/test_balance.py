@@ -86,6 +86,8 @@ async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
                 except (nats.js.errors.NoStreamResponseError, nats.errors.TimeoutError):
                     continue  # nobody leads for a moment, or who did went without an answer
                 stored[f"S{number}"] += 1
+                # A load that goes on, and leaves the servers the time to elect.
+                await asyncio.sleep(0.01)
 
     publishing = asyncio.create_task(publish())
     while True:

@@ -18,7 +18,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.watching import COMMAND, watch
+from tests.cli.watching import COMMAND, watch, watch_apart
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 
@@ -98,11 +98,16 @@ def systems(
 ) -> tuple[dict[str, Broker], dict[str, str]]:
     """Three servers, each a context with a stream of its name, and the environment for them."""
     servers = {name: nats_server_factory() for name in ("a", "b", "c")}
-    folder = tmp_path / "nats" / "context"
-    folder.mkdir(parents=True)
-    for name, server in servers.items():
-        (folder / f"{name}.json").write_text(json.dumps({"url": server.url}))
+    named(tmp_path, {name: server.url for name, server in servers.items()})
     return servers, {"XDG_CONFIG_HOME": str(tmp_path)}
+
+
+def named(folder: Path, urls: dict[str, str]) -> None:
+    """Make a context of each address."""
+    contexts = folder / "nats" / "context"
+    contexts.mkdir(parents=True)
+    for name, url in urls.items():
+        (contexts / f"{name}.json").write_text(json.dumps({"url": url}))
 
 
 async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
@@ -160,7 +165,7 @@ def test_once_the_code_is_that_of_the_first_that_failed(
     systems: tuple[dict[str, Broker], dict[str, str]],
 ) -> None:
     servers, environment = systems
-    said = watch("--once", "--json", "--context", "a,b,c", **environment)
+    said = watch_apart("--once", "--json", "--context", "a,b,c", **environment)
     assert (said.code, said.err) == (0, "")
     assert {row["system"] for row in said.rows} == {"a", "b", "c"}
     assert {row["kind"] for row in said.rows} == {"server", "account"}
@@ -172,7 +177,7 @@ def test_once_the_code_is_that_of_the_first_that_failed(
     }
     assert all(set(row) == fields[row["kind"]] for row in said.rows)
     servers["b"].kill()
-    said = watch("--once", "--json", "--context", "a,b,c", **environment)
+    said = watch_apart("--once", "--json", "--context", "a,b,c", **environment)
     assert said.code == 3 and said.err.startswith("natstui: b: ") and "{" not in said.err
     assert {row["system"] for row in said.rows if row["kind"] == "account"} == {"a", "c"}
 
@@ -186,7 +191,7 @@ async def test_accounts_of_one_server_are_told_side_by_side(
         await a_consumer(nc, "SAME", account.upper())
         await nc.close()
     words = ("--json", "--server", as_user(server.url, "sys"), "--account", "APP,OTHER")
-    said = watch("--once", *words)
+    said = watch_apart("--once", *words)
     assert (said.code, said.err) == (0, "")
     found = {(row["system"], row["name"]) for row in said.rows if row["kind"] == "consumer"}
     assert found == {("APP", "APP"), ("OTHER", "OTHER")}
@@ -200,7 +205,7 @@ async def test_accounts_of_one_server_are_told_side_by_side(
         for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split():
             # What every user of the machine can read names no password.
             assert b"sys:sys" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    said = watch("--once", "--json", *words[1:3], "--account", "APP,NOPE")
+    said = watch_apart("--once", "--json", *words[1:3], "--account", "APP,NOPE")
     assert said.code == 4 and "no server knows of an account NOPE" in said.err
 
 
@@ -220,8 +225,9 @@ async def test_accounts_of_one_server_are_told_side_by_side(
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(
-    systems: tuple[dict[str, Broker], dict[str, str]], words: tuple[str, ...], sentence: str
+    tmp_path: Path, words: tuple[str, ...], sentence: str
 ) -> None:
-    said = watch(*words, **systems[1])
+    named(tmp_path, dict.fromkeys(("a", "b"), "nats://127.0.0.1:1"))
+    said = watch(*words, XDG_CONFIG_HOME=str(tmp_path))
     assert (said.code, said.out) == (2, "")
     assert sentence in said.err and said.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`natstui watch` as a process, and what it said."""
+"""`natstui watch`, here or as a process, and what it printed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Any
+
+from tests.cli.test_manage import run_here
 
 COMMAND = (sys.executable, "-m", "natstui", "watch")
 
@@ -33,7 +35,13 @@ class Said:
 
 
 def watch(*words: str, **environment: str) -> Said:
-    """Run it to its end."""
+    """Run it to its end in this process."""
+    done = run_here("watch", *words, environment=environment)
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def watch_apart(*words: str, **environment: str) -> Said:
+    """Run it to its end in a process of its own."""
     run = subprocess.run(
         [*COMMAND, *words],
         capture_output=True,
@@ -46,5 +54,5 @@ def watch(*words: str, **environment: str) -> Said:
 
 
 def watch_once(url: str, *words: str, **environment: str) -> Said:
-    """Print one set of a server as JSON."""
+    """Print one set of a server as JSON, in this process."""
     return watch("--once", "--json", "--server", url, *words, **environment)

@@ -184,6 +184,7 @@ SHARED = (
     Account("CREATE", ("api-errors-create",)),
     Account("FLOOD", ("api-flood",)),
     Account("CLIENTS", ("client-flapping", "client-subscriptions")),
+    Account("REFUSED", ("connections-refused",), rest=", limits: {max_connections: 20}"),
     Account("FULL", ("connections-full",), rest=", limits: {max_connections: 50}", system=True),
 )
 assert {each.key for each in ACCOUNTS} == {key for each in SHARED[1:] for key in each.keys}

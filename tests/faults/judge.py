@@ -115,6 +115,8 @@ MEANS = {
     "reconnects again and again": r"reconnects|flapping client|again and again",
     "very many subscriptions": r"many subscriptions",
     "connection limit reached": r"connection limit|connections? (nearly|near)",
+    "connections full": r"connections full",
+    "client closed with unacked messages": r"closed with unacked",
     "slow consumer": r"slow consumers?",
     "memory nearly full": r"memory (nearly )?full|memory near",
     "jetstream memory nearly full": r"memory (nearly )?full",

@@ -41,6 +41,9 @@ class Situation:
 
 
 CHANGED: tuple[tuple[str, str], ...] = (
+    ("lost-work-queue", "added: a limit removes what is pending in a work queue as well"),
+    ("died-with-acks", "added: within ack wait only the closed connections show it"),
+    ("connections-refused", "added: servers tell of the clients that they refuse"),
     ("move-hangs", "added: servers since 2.15 tell of moves that are not done"),
     ("lame-duck", "in a cluster: a server alone in lame duck mode accepts no later process"),
     (
@@ -86,6 +89,16 @@ CONSUMERS = (
         "no open pulls",
         ("num_ack_pending", "num_waiting", "delivered.last_active", "config.ack_wait"),
         15,
+        also=("unacked messages wait for a pull",),
+    ),
+    Situation(
+        "died-with-acks",
+        "The client died with 5 messages unacked, ack wait is an hour and nothing is pending",
+        "consumer",
+        "client closed with unacked messages",
+        ("num_ack_pending", "delivered.last_active", "num_waiting", "connz.state closed"),
+        45,
+        fresh=False,
         also=("unacked messages wait for a pull",),
     ),
     Situation(
@@ -442,6 +455,14 @@ CONSUMERS = (
         "consumer",
         "messages lost before delivery",
         ("state.first_seq", "delivered.stream_seq"),
+        15,
+    ),
+    Situation(
+        "lost-work-queue",
+        "A work queue discards its oldest messages before its slow worker has received them",
+        "consumer",
+        "messages lost before delivery",
+        ("state.first_seq", "num_pending", "delivered.consumer_seq", "config.max_msgs"),
         15,
     ),
     Situation(
@@ -825,6 +846,16 @@ ACCOUNTS = (
         "very many subscriptions",
         ("connz.subscriptions",),
         60,
+    ),
+    Situation(
+        "connections-refused",
+        "An account has as many connections as it may have: further clients are refused",
+        "account",
+        "connections full",
+        ("connz.reason of closed connections",),
+        45,
+        fresh=False,
+        also=("connection limit reached",),
     ),
     Situation(
         "connections-full",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from nats.aio.client import Client as Nats
+from nats.errors import Error
+
 from tests.faults.site import Site
 from tests.faults.stories import makes
 
@@ -128,6 +131,25 @@ async def client_subscriptions(site: Site) -> AsyncIterator[None]:
     yield
     site.stop("leak")
     await leaking.close()
+
+
+@makes("connections-refused")
+async def connections_refused(site: Site) -> AsyncIterator[None]:
+    clients: list[Nats] = []
+
+    async def start() -> None:
+        try:
+            clients.append(await site.connect(allow_reconnect=False, max_reconnect_attempts=0))
+        except Error:
+            # The account has no room for it.
+            await asyncio.sleep(1)
+
+    yield
+    site.repeat("starts", start)
+    yield
+    site.stop("starts")
+    for client in clients:
+        await client.close()
 
 
 @makes("connections-full")

@@ -56,6 +56,29 @@ async def died_unacked(site: Site) -> AsyncIterator[None]:
     site.work()
 
 
+@makes("died-with-acks")
+async def died_with_acks(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    await site.add_consumer(ack_wait=_HOUR)
+    site.publishing(4)
+    site.work()
+    yield
+    site.stop()
+    await site.until_worked_off()
+    # A client of its own receives five, and its connection ends without an ack.
+    client = await site.connect(name="billing-7")
+    pull = await client.jetstream().pull_subscribe_bind("C", site.stream)
+    site.publishing(4)
+    received = len(await pull.fetch(5, timeout=5))
+    site.stop("publisher")
+    while received < 5:
+        received += len(await pull.fetch(5 - received, timeout=5))
+    await client.close()
+    yield
+    site.work()
+    site.publishing(4)
+
+
 @makes("one-of-two-dead")
 async def one_of_two_dead(site: Site) -> AsyncIterator[None]:
     await site.add_stream(retention="workqueue")
@@ -592,6 +615,19 @@ async def etl_missed(site: Site) -> AsyncIterator[None]:
 @makes("lost-max-msgs")
 async def lost_max_msgs(site: Site) -> AsyncIterator[None]:
     await site.add_stream(max_msgs=50)
+    await site.add_consumer()
+    site.publishing(1)
+    site.work(batch=1, pause_s=0.5)
+    yield
+    site.publishing(20)
+    yield
+    site.publishing(1)
+    site.work(batch=100)
+
+
+@makes("lost-work-queue")
+async def lost_work_queue(site: Site) -> AsyncIterator[None]:
+    await site.add_stream(max_msgs=50, retention="workqueue")
     await site.add_consumer()
     site.publishing(1)
     site.work(batch=1, pause_s=0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,6 +57,13 @@ _HOW_LONG = click.option(
 )  # fmt: skip
 
 
+_AUDIT = click.option(
+    "--audit", "audit_text", metavar="TIME",
+    help="Then read each request to the JetStream API for so long: which client requests what, "
+    "and which fail. Costs a message each. Off unless given.",
+)  # fmt: skip
+
+
 @command()
 @click.option("--json", "as_json", is_flag=True, is_eager=True, help="The same as --format json.")
 @click.option(
@@ -76,6 +84,7 @@ _HOW_LONG = click.option(
 @click.option(
     "--ignore-silences", is_flag=True, help="Report also what was silenced on the findings screen."
 )
+@_AUDIT
 @click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @one_account_flags
@@ -93,11 +102,16 @@ def health(
     from natstui.cli.health.report import Chosen
 
     chosen = Chosen(words["stream"], _consumer(words["consumer"]), words["least"])
+    audit_s = _audit_s(flags, words["audit_text"])
+    if audit_s is not None and (session is not None or form not in ("text", "json")):
+        raise UsageError("--audit reads a server, and is written as text or JSON")
     if session is not None:
         report = _recorded(flags, chosen, session, words["sessions"])
     else:
         silenced = words["ignore_silences"]
-        report, _ = _look(flags, chosen, words["for_text"], with_silenced=silenced)
+        report, _ = _look(
+            flags, chosen, words["for_text"], with_silenced=silenced, audit_s=audit_s
+        )
     text = FORMATS["json" if as_json else form](report)
     click.echo(severities_coloured(text) if form == "text" else text, nl=False)
     sys.exit(int(report.verdict))
@@ -112,6 +126,7 @@ def health(
     help="Read every ack, nak and term of its clients for so long: exact counts, at the price of "
     "as many messages. Off unless given.",
 )  # fmt: skip
+@_AUDIT
 @click.option(
     "--facts", "with_facts", is_flag=True,
     help="Print every fact that causes are found by, with its value and window.",
@@ -121,7 +136,7 @@ def health(
 @_unknown_on_failure
 def stuck(
     flags: ConnectionFlags, stream: str, consumer: str, for_text: str | None, tap_text: str | None,
-    with_facts: bool, as_json: bool,
+    audit_text: str | None, with_facts: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Explain what one consumer waits for.
 
@@ -138,7 +153,8 @@ def stuck(
     tapping = None if tap_text is None else _tap_of(stream, consumer, tap_text)
     chosen = Chosen(consumer=(stream, consumer), least="info")
     # Who asks about one consumer wants to hear everything of it.
-    report, watched = _look(flags, chosen, for_text, tapping, with_silenced=True)
+    audit_s = _audit_s(flags, audit_text)
+    report, watched = _look(flags, chosen, for_text, tapping, with_silenced=True, audit_s=audit_s)
     state, tapped = watched.state, watched.tapped
     name = (stream, consumer)
     away = stream in state.unreachable_streams or name in state.unreachable_consumers
@@ -170,6 +186,24 @@ def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
     return StartTap(0, stream, consumer, for_s)
 
 
+def _audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
+    """Return for how long the API audit is read; None without one."""
+    from natstui.model.clients.api_audit import LONGEST_AUDIT_S
+
+    if text is None:
+        return None
+    if flags.account is not None:
+        from natstui.model.live.permissions import only_watched
+
+        raise UsageError(f"--audit: {only_watched(flags.account)}")
+    for_s = parse_seconds(text, "--audit")
+    if not 0 < for_s <= LONGEST_AUDIT_S:
+        raise UsageError(
+            f"--audit {text}: it must be longer than 0 and at most {LONGEST_AUDIT_S:.0f}s"
+        )
+    return for_s
+
+
 def _look(
     flags: ConnectionFlags,
     chosen: Chosen,
@@ -177,6 +211,7 @@ def _look(
     tapping: StartTap | None = None,
     *,
     with_silenced: bool,
+    audit_s: float | None = None,
 ) -> tuple[Report, ServerReading]:
     import asyncio
 
@@ -188,12 +223,12 @@ def _look(
     monitor = settings.monitor
     interval_s = min(monitor.interval_s, interval_seconds("1s"))
     limit = monitor.max_requests_per_s
-    watched = asyncio.run(look_at(connection, interval_s, for_s, limit, tapping))
+    watched = asyncio.run(look_at(connection, interval_s, for_s, limit, tapping, audit_s))
     state, problem = watched.state, watched.problem
     report = report_on(
         state, chosen, problem, with_silenced=with_silenced, watched_s=watched.watched_s
     )
-    return report, watched
+    return replace(report, audit=watched.audit), watched
 
 
 def _recorded(

@@ -6,9 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from natstui.clean import clean_json, clean_line
 from natstui.cli.health.report import NotJudged, Report, Verdict
 from natstui.cli.metrics.exposition import finding_lines
+from natstui.cli.text_table import Column, stdout_width, table
+from natstui.model.clients.api_audit import audit_text
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Finding, folded
@@ -20,6 +24,8 @@ _WORDS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "cri
           Verdict.UNKNOWN: "unknown"}  # fmt: skip
 _CALM = "nothing is wrong that natstui can see"
 _INDENT = " " * 10
+_AUDITED_COUNT = 20
+"""So many kinds of requests are written."""
 _OPEN_COUNT = 10
 """So many conditions that do not hold for long enough yet are written one by one."""
 
@@ -42,7 +48,43 @@ def headline(report: Report) -> str:
 
 def text_of(report: Report) -> str:
     """Return a paragraph for each finding, for people."""
-    return "\n".join([headline(report), *_paragraphs(report), *_left_open(report)]) + "\n"
+    lines = [headline(report), *_paragraphs(report), *_left_open(report), *audit_lines(report)]
+    return "\n".join(lines) + "\n"
+
+
+def audit_lines(report: Report) -> Iterator[str]:
+    """Yield what an audit of the API read: its cost, and the most frequent requests."""
+    audit = report.audit
+    if audit is None:
+        return
+    yield ""
+    yield f"API audit: {audit_text(audit)}"
+    columns = (
+        Column("TIMES"),
+        Column("REQUEST", numeric=False, shrinks=True),
+        Column("CLIENT", numeric=False),
+        Column("USER", numeric=False, drop_order=1),
+        Column("ERROR", numeric=False, shrinks=True),
+    )
+    rows = [
+        [
+            f"{one.times_count:,}",
+            clean_line(one.request),
+            clean_line(one.client),
+            clean_line(one.user or ""),
+            clean_line(f"{one.err_code} {one.error}") if one.err_code is not None else "",
+        ]
+        for one in audit.requests[:_AUDITED_COUNT]
+    ]
+    yield from table(columns, rows, stdout_width()) if rows else ()
+    shown_count = sum(one.times_count for one in audit.requests[:_AUDITED_COUNT])
+    if audit.requests_count > shown_count:
+        yield f"and {counted(f'{audit.requests_count - shown_count:,}', 'other request')}"
+
+
+def audit_json(report: Report) -> dict[str, object] | None:
+    """Return what an audit of the API read; None without one."""
+    return None if report.audit is None else msgspec.to_builtins(report.audit)
 
 
 def _left_open(report: Report) -> Iterator[str]:
@@ -107,6 +149,7 @@ def json_of(report: Report) -> str:
             "watched_s": None if report.watched_s is None else round(report.watched_s, 3),
             "not_read": list(report.unread),
             "not_judged": [_not_judged_json(one) for one in report.not_judged],
+            "audit": audit_json(report),
             "findings": [finding_json(finding) for finding in report.findings],
             "findings_count": dict(Counter(one.kind.code for one in report.findings)),
         },

@@ -16,7 +16,9 @@ from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import ServerGone
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap
+from natstui.jetstream.events.api_audit import read_api_audit
 from natstui.jetstream.polling.control import PollControl
+from natstui.model.clients.api_audit import ApiAudit
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.tap import StartTap, Tapped
@@ -39,6 +41,8 @@ class ServerReading:
     """Why not everything was seen, if it was not."""
     tapped: Tapped | None = None
     """What a tap read, if one was asked for."""
+    audit: ApiAudit | None = None
+    """What an audit of the API read, if one was asked for."""
 
 
 async def look_at(
@@ -47,10 +51,12 @@ async def look_at(
     for_s: float | None,
     requests_per_s: float | None,
     tapping: StartTap | None = None,
+    audit_s: float | None = None,
 ) -> ServerReading:
     """Return the state after `for_s`; None: after three polls of everything that answers.
 
-    Beside it the answers of one consumer's clients are read, if that is asked for. Raises
+    Beside it the answers of one consumer's clients are read, if that is asked for, and after it
+    the API audit for `audit_s`. Raises
     ConnectionFailed without a connection, and ServerGone when it is lost meanwhile.
     """
     collector = Collector()
@@ -66,11 +72,13 @@ async def look_at(
         )
         # Before our own end of the connection is news.
         state = collector.now
+        watched_s = time.monotonic() - begun_s
+        # Nothing of ours polls any more: its requests would be most of those that it reads.
+        audit = None if audit_s is None else await read_api_audit(client, audit_s)
     finally:
         await client.close()
-    watched_s = time.monotonic() - begun_s
     tapped = read[-1] if read else None
-    return ServerReading(state, watched_s, _problem(collector, watched_s), tapped)
+    return ServerReading(state, watched_s, _problem(collector, watched_s), tapped, audit)
 
 
 def _problem(collector: Collector, watched_s: float) -> str | None:

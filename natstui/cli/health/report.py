@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from natstui.model.clients.api_audit import ApiAudit
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind, Severity
 from natstui.model.findings.finding import Entity, Finding, worst_first
@@ -73,6 +74,8 @@ class Report:
     watched_s: float | None = None
     """For how long the server was watched; None where that is not known."""
     not_judged: tuple[NotJudged, ...] = ()
+    audit: ApiAudit | None = None
+    """What an audit of the API read, if one was asked for."""
     unread: tuple[str, ...] = ()
     """What could not be read of the servers and clients, and why: nothing is said of it."""
 
@@ -119,7 +122,7 @@ def report_on(
     recorded, hidden_count = over is not None, len(taken) - len(found)
     return Report(
         verdict, found, *counts, state.now_at_us, problem, recorded, hidden_count, watched_s,
-        tuple(_not_judged(state, chosen, watched_s)), tuple(_unread(state)),
+        tuple(_not_judged(state, chosen, watched_s)), unread=tuple(_unread(state)),
     )  # fmt: skip
 
 

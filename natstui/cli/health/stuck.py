@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from natstui.clean import clean_line
-from natstui.cli.health.formats import finding_json, paragraph
+from natstui.cli.health.formats import audit_json, audit_lines, finding_json, paragraph
 from natstui.cli.health.report import Report
 from natstui.cli.watch.consumers import consumer_rows
 from natstui.model.bench.latency import PERCENTILES
@@ -45,6 +45,7 @@ def explained(
         lines += ["", *paragraph(one, report.at_us)]
     if with_facts:
         lines += ["", "facts", *_fact_lines(state, row)]
+    lines += audit_lines(report)
     return lines if tapped is None else [*lines, "", *_tap_lines(tapped)]
 
 
@@ -89,6 +90,7 @@ def explained_json(
             "findings": [finding_json(one) for one in report.findings],
             "facts": _facts_json(state, row),
             "tap": None if tapped is None else _tap_json(tapped),
+            "audit": audit_json(report),
         },
         ensure_ascii=True,
     )

@@ -55,9 +55,9 @@ A_CONSUMERS_NEAR = Kind(
 )  # fmt: skip
 A_API_ERRORS = Kind(
     "NT-A25", "account", "warning", "API errors",
-    "the JetStream API answers requests of the account with errors",
-    "which client asks for what is not there: its log",
-    "mend the client",
+    "the JetStream API replies to requests of the account with errors",
+    "which client requests what, and the error: `natstui health --audit 10s`",
+    "fix the client that it names",
     "", 2.0, 5.0, ("API errors",),
 )  # fmt: skip
 A_API_SLOW = Kind(
@@ -68,14 +68,14 @@ A_API_SLOW = Kind(
 )  # fmt: skip
 A_API_BACKLOG = Kind(
     "NT-A27", "account", "warning", "API backlog", "many requests wait at the JetStream API",
-    "which client asks so much",
-    "mend the client",
+    "which client requests so much: `natstui health --audit 10s`",
+    "fix the client that it names",
     "Insights JETSTREAM_005", 0.0, 2.0, ("API backlog",),
 )  # fmt: skip
 A_API_FLOOD = Kind(
     "NT-A28", "account", "warning", "many API requests",
     "clients of the account send very many requests to the JetStream API",
-    "which client asks for consumer or stream info in its loop: its code",
+    "which client requests consumer or stream info in its loop: `natstui health --audit 10s`",
     "keep one consumer and pull from it; read info rarely, or let a message say what changed",
     "Insights JETSTREAM_005", 2.0, 5.0, ("API requests",), 5.0,
 )  # fmt: skip
@@ -91,7 +91,7 @@ M_NO_LINK = Kind(
     "NT-M01", "monitoring", "critical", "not connected",
     "natstui is not connected: what is shown is of the past",
     "the reason beside it; `natstui check` goes through the connection step by step",
-    "start the server, or mend the address or the credentials",
+    "start the server, or fix the address or the credentials",
     "`nats server check connection`", 0.0, 0.0,
 )  # fmt: skip
 M_DENIED = Kind(
@@ -104,7 +104,7 @@ M_UNAVAILABLE = Kind(
     "NT-M22", "monitoring", "warning", "cannot read",
     "something cannot be read, so what is shown of it is old",
     "the reason beside it",
-    "mend the reason; natstui asks again by itself",
+    "fix the reason; natstui tries again by itself",
     "", 2.0, 0.0,
 )  # fmt: skip
 M_STALE = Kind(
@@ -118,7 +118,7 @@ M_EVENTS_LEFT_OUT = Kind(
     "NT-M24", "monitoring", "warning", "events left out",
     "announcements came faster than they are kept; those of messages are still counted",
     "which consumer has a storm of naks",
-    "mend that client first",
+    "fix that client first",
 )  # fmt: skip
 M_NOT_DELIVERED = Kind(
     "NT-M31", "monitoring", "warning", "alert not delivered",

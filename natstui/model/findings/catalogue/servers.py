@@ -65,7 +65,7 @@ V_MEMORY_NEAR = Kind(
 V_RESTARTED = Kind(
     "NT-V23", "server", "warning", "server restarts again and again",
     "it began anew several times within minutes",
-    "its log: who stops it, or why it ends", "mend what ends it: memory, disk or configuration",
+    "its log: who stops it, or why it ends", "fix what ends it: memory, disk or configuration",
     "", 0.0, 0.0, ("restarts", "restarts within"),
 )  # fmt: skip
 V_SLOW = Kind(
@@ -102,7 +102,7 @@ V_META_AWAY = Kind(
 V_ROUTES = Kind(
     "NT-V28", "server", "warning", "routes missing",
     "it is not connected to every other server of its cluster",
-    "its log, and the network between the servers", "mend the routes of its configuration",
+    "its log, and the network between the servers", "fix the routes of its configuration",
     "Insights CLUSTER_005", 5.0, 0.0,
 )  # fmt: skip
 V_EXPIRES = Kind(

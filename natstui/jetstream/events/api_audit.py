@@ -1,0 +1,175 @@
+"""The API audit: reads each request to the account's JetStream API for a bounded time.
+
+The server publishes each request with its complete reply while somebody subscribes, also those of
+our own polling: so it is read on request only, and while nothing else of ours sends any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+
+from natstui.errors import PermissionDenied, RequestFailed
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import read
+from natstui.model.clients.api_audit import (
+    MOST_AUDITED_BYTES,
+    MOST_AUDITED_MSGS,
+    MOST_AUDITED_PER_S,
+    ApiAudit,
+    AuditedRequests,
+)
+from natstui.units import duration_text
+
+_SUBJECT = "$JS.EVENT.ADVISORY.API"
+_PREFIX = "$JS.API."
+_OWN_REQUEST = "INFO"
+_MOST_DIFFERENT = 1_000
+_LISTED_COUNT = 100
+_ERROR_CHARACTERS = 300
+"""`type` and `error` come first in every reply, so a big one need not be read."""
+_CHECK_S = 0.25
+
+
+class _Client(msgspec.Struct):
+    id: int = 0
+    name: str | None = None
+    host: str | None = None
+    user: str | None = None
+
+
+class _Advisory(msgspec.Struct):
+    subject: str
+    client: _Client | None = None
+    response: str = ""
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    err_code: int | None = None
+    description: str = ""
+
+
+class _Response(msgspec.Struct):
+    error: _Error | None = None
+
+
+class _Alike(NamedTuple):
+    """What requests have in common."""
+
+    request: str
+    client: str
+    user: str | None
+    err_code: int | None
+    error: str | None
+
+
+async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
+    """Return what other clients of the account requested of its API in so many seconds.
+
+    Raises PermissionDenied when the user may not subscribe, and what `request` raises.
+    """
+    reading = _Reading(client.nc.client_id)
+    reconnects_count = client.nc.stats["reconnects"]
+    subscription = await client.subscribe(_SUBJECT, reading.add, reading.deny)
+    try:
+        # The reply comes after everything that the server says of the subscription.
+        await client.request(_OWN_REQUEST)
+        if reading.denied is not None:
+            raise reading.denied
+        begun_s = time.monotonic()
+        while reading.ended is None:
+            left_s = begun_s + for_s - time.monotonic()
+            if left_s <= 0:
+                reading.end(f"it read for {duration_text(for_s)}")
+            elif client.nc.stats["reconnects"] != reconnects_count:
+                reading.end("the connection was lost: what was requested then is missing")
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(_CHECK_S, left_s)):
+                        await reading.is_over.wait()
+        return reading.audit(time.monotonic() - begun_s)
+    finally:
+        # Without a connection there is nothing to unsubscribe from.
+        with suppress(nats.errors.Error):
+            await subscription.unsubscribe()
+
+
+class _Reading:
+    """Counts requests that are alike, until too many come."""
+
+    def __init__(self, own_id: int | None) -> None:
+        self.denied: PermissionDenied | None = None
+        self.ended: str | None = None
+        self.is_over = asyncio.Event()
+        self._own_id = own_id
+        self._alike: Counter[_Alike] = Counter()
+        self._errors_count = self._left_out_count = 0
+        self._read_msgs = self._read_bytes = 0
+        self._second, self._second_msgs = 0, 0
+
+    def deny(self, denied: PermissionDenied) -> None:
+        """Keep why the user may not subscribe."""
+        self.denied = denied
+
+    def end(self, why: str) -> None:
+        """Read no more."""
+        self.ended = f"ended: {why}"
+        self.is_over.set()
+
+    async def add(self, message: Msg) -> None:
+        """Count one request."""
+        if self.ended is not None:
+            return
+        self._read_msgs += 1
+        self._read_bytes += len(message.data)
+        try:
+            self._count(read(_SUBJECT, message.data, _Advisory))
+        except RequestFailed:
+            # Whoever may publish there can forge one: it is counted, and not read.
+            self._left_out_count += 1
+        second = int(time.monotonic())
+        self._second_msgs = self._second_msgs + 1 if second == self._second else 1
+        self._second = second
+        if self._second_msgs >= MOST_AUDITED_PER_S:
+            self.end(f"more than {MOST_AUDITED_PER_S:,} requests came in a second")
+        elif self._read_msgs >= MOST_AUDITED_MSGS or self._read_bytes >= MOST_AUDITED_BYTES:
+            self.end("as much was read as it may read")
+
+    def _count(self, advisory: _Advisory) -> None:
+        request = advisory.subject.removeprefix(_PREFIX)
+        who = advisory.client or _Client()
+        if request == _OWN_REQUEST and who.id == self._own_id:
+            return
+        error = None
+        if '"error"' in advisory.response[:_ERROR_CHARACTERS]:
+            error = read(_SUBJECT, advisory.response.encode(), _Response).error
+        self._errors_count += error is not None
+        alike = _Alike(
+            request, who.name or who.host or "a client", who.user,
+            None if error is None else error.err_code or error.code,
+            None if error is None else error.description,
+        )  # fmt: skip
+        if alike in self._alike or len(self._alike) < _MOST_DIFFERENT:
+            self._alike[alike] += 1
+        else:
+            self._left_out_count += 1
+
+    def audit(self, elapsed_s: float) -> ApiAudit:
+        """Return what was read."""
+        frequent = self._alike.most_common()
+        requests = tuple(AuditedRequests(*alike, count) for alike, count in frequent)
+        listed = requests[:_LISTED_COUNT]
+        counted = sum(one.times_count for one in requests)
+        left_out_count = self._left_out_count + counted - sum(one.times_count for one in listed)
+        return ApiAudit(
+            elapsed_s, self.ended or "", listed, counted + self._left_out_count,
+            self._errors_count, left_out_count, self._read_msgs, self._read_bytes,
+        )  # fmt: skip

@@ -240,6 +240,12 @@ class Site:
                     return
                 await asyncio.sleep(0.1)
 
+    async def until_no_pull(self, consumer: str = "C") -> None:
+        """Wait until the pull of a stopped worker is over: it would receive what comes next."""
+        async with asyncio.timeout(30):
+            while (await self.info(consumer))["num_waiting"]:
+                await asyncio.sleep(0.1)
+
     def repeat(self, name: str, once: Callable[[], Awaitable[Any]]) -> None:
         """Do something again and again, in place of what was done under this name."""
 

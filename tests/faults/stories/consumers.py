@@ -50,6 +50,7 @@ async def died_unacked(site: Site) -> AsyncIterator[None]:
     yield
     await site.until_worked_off()
     site.stop()
+    await site.until_no_pull()
     await site.publish(5)
     await site.keep_some(5)
     yield
@@ -63,16 +64,15 @@ async def died_with_acks(site: Site) -> AsyncIterator[None]:
     site.publishing(4)
     site.work()
     yield
-    site.stop()
+    site.stop("publisher")
     await site.until_worked_off()
+    site.stop()
+    await site.until_no_pull()
     # A client of its own receives five, and its connection ends without an ack.
     client = await site.connect(name="billing-7")
-    pull = await client.jetstream().pull_subscribe_bind("C", site.stream)
-    site.publishing(4)
-    received = len(await pull.fetch(5, timeout=5))
-    site.stop("publisher")
-    while received < 5:
-        received += len(await pull.fetch(5 - received, timeout=5))
+    await site.publish(5)
+    received = await site.pull(batch=5, client=client)
+    assert len(received) == 5, [each.headers for each in received]
     await client.close()
     yield
     site.work()

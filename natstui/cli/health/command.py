@@ -12,7 +12,13 @@ import click
 
 from natstui.clean import clean_text
 from natstui.cli.complete import consumers, on_stream
-from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags, parse_seconds
+from natstui.cli.options import (
+    ConnectionFlags,
+    interval_seconds,
+    one_account_flags,
+    parse_seconds,
+    reading_seconds,
+)
 from natstui.cli.sections import command
 from natstui.cli.text_table import severities_coloured
 from natstui.errors import NatstuiError, UsageError
@@ -188,20 +194,13 @@ def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
 
 def _audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
     """Return for how long the API audit is read; None without one."""
-    from natstui.model.clients.api_audit import LONGEST_AUDIT_S
-
     if text is None:
         return None
     if flags.account is not None:
         from natstui.model.live.permissions import only_watched
 
         raise UsageError(f"--audit: {only_watched(flags.account)}")
-    for_s = parse_seconds(text, "--audit")
-    if not 0 < for_s <= LONGEST_AUDIT_S:
-        raise UsageError(
-            f"--audit {text}: it must be longer than 0 and at most {LONGEST_AUDIT_S:.0f}s"
-        )
-    return for_s
+    return reading_seconds(text, "--audit")
 
 
 def _look(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
-LONGEST_AUDIT_S = 300.0
 MOST_AUDITED_MSGS = 100_000
 """An audit ends after so many requests,"""
 MOST_AUDITED_PER_S = 10_000

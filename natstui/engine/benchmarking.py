@@ -115,7 +115,11 @@ class Benchmarking:
         plan = read_scenario(text, "as written") if "\n" in text else find_scenario(text)
         checks = parse_checks(plan.assertions)
         benchmark = Benchmark(
-            overridden(plan, command.overrides), self._connection, self._sink, command.confirmed
+            overridden(plan, command.overrides),
+            self._connection,
+            self._sink,
+            command.confirmed,
+            command.decided_on,
         )
         self._running = benchmark
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, PermissionDenied, UsageError
@@ -28,7 +29,12 @@ from natstui.model.bench.plan import (
     StreamPlan,
 )
 from natstui.model.bench.result import BenchmarkResult
-from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkPlanned, BenchmarkReport
+from natstui.model.records.benchmark import (
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+    BenchmarkReport,
+)
 from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.running import Records, plan, run_plan
@@ -434,4 +440,49 @@ async def test_a_service_answers_no_request_whose_answer_would_be_one_to_the_ser
     await run_plan(Connection(servers=(account.url,)), plan(*roles))
     await client.nc.flush()
     assert (await js.stream_info("VICTIM")).state.messages == 1
+    await client.close()
+
+
+@pytest.mark.parametrize("pattern", ["js-consume", "js-fetch", "js-push"])
+async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_success(
+    account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
+) -> None:
+    monkeypatch.setattr(progress, "WORD_S", 0.5)
+    monkeypatch.setattr(progress, "IDLE_S", 3.0)
+    client = await connect(Connection(servers=(account.url,)))
+    await client.request("STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
+    await client.ask("own", b"x")
+    what = plan(Role("subs", pattern, total_msgs=20), stream=StreamPlan("OWN", create=False))
+    records = Records()
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    assert (result.verdict, result.partial) == ("failed", True)
+    assert benchmark.failure is not None and benchmark.failure.exit_code == 1
+    assert "1 of 20 messages came, and none for 3 s" in str(benchmark.failure)
+    told = [record.text for record in records.all if isinstance(record, BenchmarkLog)]
+    assert [text for text in told if text.startswith("waiting for messages: 1 of 20 came so far")]
+    await client.close()
+
+
+async def test_who_waits_for_core_messages_says_so_and_goes_on(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "WORD_S", 0.5)
+    monkeypatch.setattr(progress, "IDLE_S", 0.6)
+    said = asyncio.Event()
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkLog) and "it goes on until stopped" in record.text:
+            said.set()
+
+    what = plan(Role("subs", "subscribe", subject="own", total_msgs=3))
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), Records(on_add=on_add))
+    running = asyncio.ensure_future(benchmark.run())
+    await asyncio.wait_for(said.wait(), 60)
+    client = await connect(Connection(servers=(account.url,)))
+    for _ in range(3):
+        await client.publish("own", b"x" * 128)
+    result = await asyncio.wait_for(running, 60)
+    came_msgs = result.counts.received_msgs + result.counts.foreign_msgs
+    assert (result.verdict, came_msgs) == ("ok", 3)
     await client.close()

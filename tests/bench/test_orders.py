@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.bench.run.assets import RunAssets
+from natstui.bench.run.assets import RunAssets, stream_config
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role
+from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role, StreamPlan
 from tests.accounts import Account
 
 pytestmark = pytest.mark.server
@@ -50,3 +50,12 @@ async def test_one_that_joins_sends_at_the_rate_of_one_of_the_others(account: Ac
     assert (joined.worker_id, joined.publisher_id, joined.share_msgs) == (3, 7, 333)
     assert (joined.which, joined.of) == (0, 1)
     assert joined.role.schedule == (RateSegment(None, 100, 100),)
+
+
+def test_a_stream_is_created_without_what_an_older_server_does_not_know() -> None:
+    stream = StreamPlan("NEW", subjects=("new",), allow_batches=True)
+    kinds = {"allow_atomic", "allow_batched"}
+    known = {level: kinds & stream_config(stream, level).keys() for level in (0, 1, 2, 3, 4, 5)}
+    assert known[0] == known[1] == set()
+    assert known[2] == known[3] == {"allow_atomic"}
+    assert known[4] == known[5] == kinds

@@ -95,7 +95,8 @@ OF_CLUSTERS: set[JournalAction] = {"remove_peer_stream", "kick_connection", "rem
 
 def test_no_action_that_removes_is_left_out() -> None:
     removing = {name for name, it in CATALOGUE.items() if it.removes != "never"}
-    assert removing == {*CASES, *SENT, *STORED, *OF_CLUSTERS}
+    # A benchmark is confirmed for what its plan takes: tests/cli/test_bench.py.
+    assert removing == {*CASES, *SENT, *STORED, *OF_CLUSTERS, "benchmark"}
     changing = set(_names(JournalAction)) - set(_names(SilenceAction))
     assert set(CATALOGUE) == changing, "an action that is in no catalogue"
     assert {name for name in removing if CATALOGUE[name].removes == "always"} == IRREVERSIBLE
@@ -344,3 +345,14 @@ def test_a_message_that_removes_others_asks_for_its_subject(
             assert there(session) == before
         session.run(publish(session.writer, PublishMessage(1, "s.a", x, rollup, confirmed="s.a")))
         assert there(session)[2] == 1
+
+
+@pytest.mark.server
+def test_an_empty_filter_does_not_purge_all(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        fill(session)
+        before = there(session)
+        for flag in ("--filter", "--subject"):
+            done = Shell(nats_server.url, tmp_path).run("stream", "purge", "S", flag, "", "--yes")
+            assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr
+        assert there(session) == before

@@ -287,6 +287,20 @@ def test_without_a_journal_nothing_is_written(nats_server: Broker, tmp_path: Pat
         assert session.request("STREAM.NAMES")["total"] == 0
 
 
+def test_a_journal_that_is_a_link_is_not_written_through(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.writer.journal.file.parent.mkdir(exist_ok=True)
+        session.writer.journal.file.symlink_to(precious)
+        with pytest.raises(SessionError, match="it is a link"):
+            session.apply("create_stream", "S", {"name": "S"})
+        assert session.request("STREAM.NAMES")["total"] == 0
+    assert precious.read_text() == "precious"
+
+
 def test_a_purge_says_how_many_messages_it_will_remove(
     nats_server: Broker, tmp_path: Path
 ) -> None:

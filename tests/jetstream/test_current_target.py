@@ -127,11 +127,7 @@ def test_what_was_stored_after_the_question_is_not_removed_by_the_answer(
         before = session.request("STREAM.INFO.KV_B"), session.request("STREAM.INFO.OBJ_B")
         shown = asked.value.confirmation
         assert shown.created_at_us is not None
-        answered = Writer(
-            session.writer.client,
-            session.writer.journal,
-            decided_on=(shown.created_at_us, shown.revision_seq),
-        )
+        answered = Writer(session.writer.client, session.writer.journal, decided_on=shown)
         with pytest.raises(Conflict, match="changed since you were asked"):
             session.run(remove(answered, action, "k"))
         after = session.request("STREAM.INFO.KV_B"), session.request("STREAM.INFO.OBJ_B")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import nats
 import pytest
 from textual.widgets import TextArea
 
@@ -31,6 +32,7 @@ from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.bench.text import distribution_section, flow_section
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.messages import RunScenario
+from natstui.tui.kit.prompt import Prompt
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import Viewer, fed, viewing
@@ -46,6 +48,19 @@ msgs = 3000
 name = "subscribers"
 pattern = "subscribe"
 workers = 2
+"""
+
+
+TAKING = """
+title = "taking"
+[stream]
+name = "OWN"
+create = false
+[[role]]
+name = "consumers"
+pattern = "js-fetch"
+consumer = "C"
+msgs = 5
 """
 
 
@@ -362,6 +377,31 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         assert over, "the result"
         (told_of,) = (one for one in over.result.notes if "4.00 KiB" in one and "128 B" in one)
         assert told_of.endswith("publishers sends 4.00 KiB a message instead of 128 B now")
+
+
+@pytest.mark.server
+async def test_a_run_confirmed_in_the_app_takes_nothing_from_a_consumer_created_again(
+    account: Account,
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], storage="memory")
+    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+    for _ in range(5):
+        await js.publish("own", b"x")
+    async with viewing(account.url, size=(200, 50)) as viewer:
+        await viewer.press("b")
+        viewer.app.screen.post_message(RunScenario(TAKING))
+        question = "up to 5 messages of consumer C are acknowledged"
+        await viewer.until(
+            lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
+        )
+        await js.delete_consumer("OWN", "C")
+        await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+        await viewer.press("C", "enter")
+        await viewer.until(lambda: "changed since you were asked" in viewer.words, "refused")
+    assert (await js.consumer_info("OWN", "C")).num_pending == 5
+    await nc.close()
 
 
 @pytest.mark.server

@@ -14,6 +14,7 @@ from natstui.model.bench.plan import (
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
+_OF_THE_SERVER = ("$JS", "$SYS")
 _MOST_WORKERS = 256
 MOST_WORKERS_IN_ALL = 4000
 """The stamp of a message has room for somewhat more."""
@@ -54,6 +55,8 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     pattern, traits = role.pattern, role.traits
     if not _SUBJECT.fullmatch(role.subject):
         yield f"{role.subject!r} is not a subject without wildcards"
+    if role.subject.split(".")[0] in _OF_THE_SERVER and (traits.sends or traits.answers):
+        yield f"{role.subject!r} belongs to the server: what is sent there is a request to it"
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
     if traits.needs_responses:

@@ -11,17 +11,39 @@ from typing import Any
 
 from natstui.bench.job.job import made_for
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
-from natstui.errors import NotFound, Refused, RequestFailed
+from natstui.bench.run.losses import published_loss, sent_subject
+from natstui.errors import NatstuiError, NotFound, PermissionDenied, Refused, RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
+from natstui.model.assets.stream_fields import STREAM_FIELDS
+from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
 
 _NAME_IN_USE = 10058
 RUN_KEY = "natstui_run"
 """In the metadata of a stream that a run created: the run."""
 _KEPT = StreamPlan("", keep=True)
+_BATCHES = ("allow_atomic", "allow_batched")
 _IDLE_CONSUMER_S = 60
 """A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTarget:
+    """What a run works on, before it begins."""
+
+    name: str
+    """What has to be typed, where the run is confirmed."""
+    loses: str | None = None
+    """What it takes of others for good: acknowledged, or removed by what is published."""
+    streams: tuple[str, ...] = ()
+    """The streams that exist already and store what it sends, or that it reads."""
+    consumer: str | None = None
+    """The first consumer that exists already."""
+    stream_created_at_us: int | None = None
+    created_at_us: int | None = None
+    """When the consumers that it reads from were created, else the stream."""
 
 
 @dataclass(slots=True)
@@ -97,27 +119,107 @@ class RunAssets:
                 await self._make_consumer(role)
         self.begun = await self.figures()
 
-    async def takes(self) -> tuple[str, str | None]:
-        """Return the name to confirm a run with, and what it takes of others for good, or None.
+    async def target(self) -> RunTarget:
+        """Return what the run publishes to or takes from that is there before it.
 
-        That are messages acknowledged through a consumer that exists, or in a work queue.
+        Raises Refused for what would be no load, but requests to the server.
         """
-        stream, lines = self.plan.stream, list[str]()
-        roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
-        names = [role.consumer for role in roles if role.consumer is not None]
-        acks = any(role.acks != "none" for role in roles)
-        if stream is not None and not stream.create and acks:
-            info = await self._ask(f"STREAM.INFO.{self.stream}")
-            for name in names:
-                consumer = await self._ask(f"CONSUMER.INFO.{self.stream}.{name}")
-                if count := consumer["num_pending"] + consumer["num_ack_pending"]:
-                    lines.append(f"up to {count:,} messages of consumer {name} are acknowledged")
-            count = info["state"]["messages"]
-            if count and not names and info["config"]["retention"] == "workqueue":
-                lines.append(f"up to {count:,} messages of {self.stream} are taken")
+        self._check_subjects()
+        stream = self.plan.stream
+        existing = None if stream is None or stream.create else stream_name(stream)
+        streams = dict.fromkeys((existing,) if existing else ())
+        senders = [role for role in self.plan.roles if role.traits.sends]
+        stored_by = {role.name: await self._storing_streams(role) for role in senders}
+        streams |= dict.fromkeys(name for names in stored_by.values() for name in names)
+        lines, created_at_us = list[str](), dict[str, int]()
+        consumers = await self._consumers_to_read(existing)
+        for name in streams:
+            own = [role for role in senders if name in stored_by[role.name]]
+            try:
+                info = await self._ask(f"STREAM.INFO.{name}")
+                present = await self._present(name, own)
+            except PermissionDenied:
+                if name == existing:
+                    raise
+                lines.append(f"messages of {name} may be removed: you may not read its limits")
+                continue
+            created_at_us[name] = time_us(info["created"])
+            lines += filter(None, [published_loss(info, own, present)])
+            if name == existing:
+                lines += self._taken(name, info, consumers)
+        # Of several the newest: another one in the place of any is newer.
+        times_us = [time_us(info["created"]) for info in consumers.values()]
+        times_us = times_us or list(created_at_us.values())
+        return RunTarget(
+            self._name_to_type(tuple(consumers), tuple(streams), is_loss=bool(lines)),
+            " and ".join(lines) or None,
+            tuple(streams),
+            next(iter(consumers), None),
+            created_at_us.get(existing or next(iter(streams), "")),
+            max(times_us, default=None),
+        )
+
+    def _check_subjects(self) -> None:
+        for role in self.plan.roles:
+            if not role.traits.sends and not role.traits.answers:
+                continue
+            if overlap(sent_subject(role), f"{self.client.prefix}.>"):
+                raise Refused(f"{role.subject} is where the server takes requests: it is no load")
+
+    def _name_to_type(
+        self, consumers: tuple[str, ...], streams: tuple[str, ...], *, is_loss: bool
+    ) -> str:
+        stream = self.plan.stream
+        if stream is not None and not consumers:
+            return stream_name(stream)
         plain = next((role.subject for role in self.plan.roles if role.subject), self.plan.title)
-        name = next(iter((*names, *filter(None, [self.stream]))), plain)
-        return name, " and ".join(lines) or None
+        return next(iter((*consumers, *(streams if is_loss else ()))), plain)
+
+    async def _consumers_to_read(self, stream: str | None) -> dict[str, dict[str, Any]]:
+        """Return the INFO of the consumers of an existing stream that the run reads through."""
+        if stream is None:
+            return {}
+        roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
+        names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
+        return {name: await self._ask(f"CONSUMER.INFO.{stream}.{name}") for name in names}
+
+    def _taken(
+        self, stream: str, info: dict[str, Any], consumers: dict[str, dict[str, Any]]
+    ) -> list[str]:
+        """Return a clause for what is acknowledged for good."""
+        roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
+        if not any(role.acks != "none" for role in roles):
+            return []
+        counts = {
+            name: consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
+            for name, consumer in consumers.items()
+        }
+        lines = [
+            f"up to {count:,} messages of consumer {name} are acknowledged"
+            for name, count in counts.items()
+            if count
+        ]
+        count = info["state"]["messages"]
+        if count and not consumers and info["config"]["retention"] == "workqueue":
+            lines.append(f"up to {count:,} messages of {stream} are taken")
+        return lines
+
+    async def _storing_streams(self, role: Role) -> tuple[str, ...]:
+        """Return the streams that store what a role sends; none without JetStream."""
+        # A server without JetStream, or a user who may not ask, has nothing to name.
+        with contextlib.suppress(NatstuiError):
+            reply = await self.client.request("STREAM.NAMES", {"subject": sent_subject(role)})
+            return tuple(json.loads(reply).get("streams") or ())
+        return ()
+
+    async def _present(self, stream: str, senders: list[Role]) -> dict[str, int]:
+        """Return the messages by subject that a stream has of what is published to."""
+        present = dict[str, int]()
+        for subject in {sent_subject(role) for role in senders}:
+            body = {"subjects_filter": subject}
+            reply = await self.client.request(f"STREAM.INFO.{stream}", body)
+            present |= json.loads(reply)["state"].get("subjects") or {}
+        return present
 
     async def remove(self) -> None:
         """Remove what was made; what is gone already does not matter."""
@@ -177,7 +279,8 @@ class RunAssets:
         """Create a stream of this run's own: a second run must not use it, nor delete it."""
         name = stream_name(stream)
         # Without the run in it, the server would take it for the stream that is there already.
-        config = stream_config(stream) | {"metadata": {RUN_KEY: self.run_id}}
+        config = stream_config(stream, self.client.api_level)
+        config["metadata"] = {RUN_KEY: self.run_id}
         try:
             await self.client.request(f"STREAM.CREATE.{name}", config)
         except RequestFailed as error:
@@ -226,8 +329,11 @@ def stream_name(stream: StreamPlan) -> str:
     return stream.name if stream.history_count is None else f"KV_{stream.name}"
 
 
-def stream_config(stream: StreamPlan) -> dict[str, Any]:
-    """Return the configuration of a stream or bucket that is made for a run."""
+def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str, Any]:
+    """Return the configuration of a stream or bucket that is made for a run.
+
+    Batches that the server does not know are left out: it would refuse the stream.
+    """
     config: dict[str, Any] = {
         "name": stream_name(stream),
         "subjects": list(stream.subjects),
@@ -241,7 +347,11 @@ def stream_config(stream: StreamPlan) -> dict[str, Any]:
         "description": BENCHMARK_STREAM,
     }
     if stream.allow_batches:
-        config |= {"allow_atomic": True, "allow_batched": True}
+        config |= {
+            field.path: True
+            for field in STREAM_FIELDS
+            if field.path in _BATCHES and (api_level is None or field.api_level_count <= api_level)
+        }
     if stream.duplicate_window_s is not None:
         config["duplicate_window"] = round(stream.duplicate_window_s * 1e9)
     if stream.history_count is not None:

@@ -17,7 +17,8 @@ from natstui.bench.plan.payload import sized
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
-from natstui.bench.run.assets import RunAssets, new_run_id
+from natstui.bench.run.assets import RunAssets, RunTarget, new_run_id
+from natstui.bench.run.entry import RunEntry
 from natstui.bench.run.knee import Knee
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.bench.run.progress import PATIENCE_S, Watcher
@@ -33,15 +34,16 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.feed import Sink
-from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.model.bench.payload_words import HOW, payload_of, payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
 from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, RunChange
 from natstui.model.records.link import LinkChanged
+from natstui.model.records.managing import Confirmation
 
 
 def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
@@ -91,18 +93,22 @@ class Benchmark:
         connection: Connection,
         sink: Sink,
         confirmed: str | None = None,
+        decided_on: Confirmation | None = None,
     ) -> None:
-        """`confirmed` is the name as it was typed, where a run has to be confirmed."""
+        """`confirmed` is the name as it was typed, where a run has to be confirmed.
+
+        `decided_on` is what was shown then: the run is refused on anything else.
+        """
         self.plan = plan
         self._confirmed = confirmed
+        self.decided_on = decided_on
+        """What the run works on; known once it is checked."""
         self.run_id = new_run_id()
         self.link: LinkChanged | None = None
         """The server it runs against."""
         self._connection = connection
         self._state = RunState(plan, self.run_id, sink)
         self._started_count = {role.name: role.workers_count for role in plan.roles}
-        self._held: set[str] = set()
-        """Names of the workers that do nothing until told to go on."""
         self._rates = {role.name: role.schedule for role in plan.roles}
         self._payloads: dict[str, Payload] = {}
         """By role, what its senders were told to send instead of what was planned."""
@@ -135,17 +141,18 @@ class Benchmark:
         self.link = client.link
         assets = state.assets = RunAssets(client, self.plan, self.run_id)
         try:
-            name, loses = await assets.takes()
-            Writer(client, Journal()).check(name, self._confirmed, loses=loses)
+            target = await self._checked_target(client, assets)
             state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
             state.enter("starting")
             self._max_payload_bytes = client.nc.max_payload
             check_fits(self.plan, self._max_payload_bytes)
-            await assets.build()
-            await self._assemble(assets)
-            self._go(start_at_us)
-            await self._wait_for_begin()
-            result = await self._measure(assets)
+            with RunEntry(self._writer(client), self.plan, self.run_id, target) as entry:
+                await assets.build()
+                await self._assemble(assets)
+                self._go(start_at_us)
+                await self._wait_for_begin()
+                result = entry.result = await self._measure(assets)
+            state.failure = state.failure or entry.failure
         finally:
             try:
                 await state.pool.dismiss()
@@ -157,6 +164,33 @@ class Benchmark:
         state.enter("finished")
         state.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
         return result
+
+    async def check(self) -> None:
+        """Connect once and raise what would refuse the run, before its moment; close."""
+        client = await connect(self._connection)
+        try:
+            await self._checked_target(client, RunAssets(client, self.plan, self.run_id))
+        finally:
+            await client.close()
+
+    async def _checked_target(self, client: Client, assets: RunAssets) -> RunTarget:
+        """Return what the run works on. Raises Refused, NotConfirmed and Conflict."""
+        target, writer = await assets.target(), self._writer(client)
+        if target.loses is not None or self._connection.production:
+            writer.check_target(target.name, target.created_at_us)
+        shown = Confirmation(
+            "", target.name, needed=True, created_at_us=target.created_at_us, place=writer.place
+        )
+        try:
+            writer.check(target.name, self._confirmed, loses=target.loses)
+        except NotConfirmed as error:
+            question = error.confirmation.question
+            raise NotConfirmed(str(error), replace(shown, question=question)) from None
+        self.decided_on = shown
+        return target
+
+    def _writer(self, client: Client) -> Writer:
+        return Writer(client, Journal(), decided_on=self.decided_on)
 
     async def _assemble(self, assets: RunAssets) -> None:
         """Start every worker and wait until all are there."""
@@ -358,7 +392,7 @@ class Benchmark:
         chosen = there if role is None else there[-1:]
         if not chosen:
             raise NotFound("there is no worker that could do nothing")
-        goes_on = all(one.name in self._held for one in chosen)
+        goes_on = all(one.name in self._state.held for one in chosen)
         for member in chosen:
             self._hold(member, paused=not goes_on)
         who = "every worker" if role is None else f"worker {chosen[0].name}"
@@ -366,7 +400,7 @@ class Benchmark:
 
     def _hold(self, member: WorkerProcess, *, paused: bool) -> None:
         member.send(Pause() if paused else Resume())
-        change = self._held.add if paused else self._held.discard
+        change = self._state.held.add if paused else self._state.held.discard
         change(member.name)
         self._state.log("is paused" if paused else "is resumed", member)
 

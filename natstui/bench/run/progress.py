@@ -25,6 +25,10 @@ _QUIET_S = 1.0
 
 PATIENCE_S = 30.0
 """As long as the workers wait for a new leader."""
+WORD_S = 3.0
+"""Who only receives, and gets nothing for so long, says what it waits for."""
+IDLE_S = 60.0
+"""Who only reads a stream ends when nothing came for so long: twice the usual ack wait."""
 AWAY = (ServerGone, RequestTimedOut, JetStreamUnavailable)
 """What says that a server, or a leader, is away, and may come back."""
 
@@ -43,6 +47,10 @@ class Watcher:
         self._facing: list[asyncio.Task[None]] = []
         self._knee_found = False
         self._silent_since_s: float | None = None
+        self._got_msgs = 0
+        self._got_at_s: float | None = None
+        """When a receiver got something last, or could first; None before the first look."""
+        self._has_said_that_it_waits = False
 
     async def watch(self) -> None:
         """Return when every sender is done, or it is over before its time."""
@@ -54,6 +62,7 @@ class Watcher:
                 self._state.enter(phases.pop(0)[0])
             await self._state.changes(_LOOK_S)
             await self._look()
+            self._check_idle()
             elapsed_s = self._state.elapsed_s()
             self._look_for_knee(elapsed_s)
             while self._faults and self._faults[0].at_s <= elapsed_s:
@@ -63,6 +72,38 @@ class Watcher:
         self._look_for_knee(elapsed_s)
         if not self._knee_found and (text := self._state.knee.never_broken(elapsed_s)):
             self._state.remark(text)
+
+    def _check_idle(self) -> None:
+        """Say what a run without an end of its own waits for; raise when nothing comes for long.
+
+        Core messages and requests may come at any time: only who reads a stream gives up.
+        """
+        members, plan = self._state.pool.members, self._state.plan
+        receivers = [one for one in members if one.orders.role.traits.receives]
+        has_end = any(one.orders.role.traits.has_end for one in members)
+        if has_end or not receivers or self._state.end_ns is not None:
+            return
+        got_msgs, now_s = sum(map(_different_msgs, receivers)), time.monotonic()
+        if self._got_at_s is None or got_msgs != self._got_msgs or self._state.held:
+            self._got_msgs, self._got_at_s = got_msgs, now_s
+        idle_s = now_s - self._got_at_s
+        goal = sum(role.total_msgs or 0 for role in plan.roles)
+        count = f"{got_msgs:,} of {goal:,}" if goal else f"{got_msgs:,}"
+        does = [one.orders.role.traits for one in receivers]
+        gives_up = all(traits.consumes and not traits.responds for traits in does)
+        if gives_up and idle_s > IDLE_S:
+            raise NatstuiError(
+                f"{count} messages came, and none for {IDLE_S:g} s: publish to"
+                f" {self._assets.stream}, or end it after a time (--duration)"
+            )
+        if idle_s > WORD_S and not self._has_said_that_it_waits:
+            self._has_said_that_it_waits = True
+            end = (
+                f"it ends when none comes for {IDLE_S:g} s"
+                if gives_up
+                else "it goes on until stopped"
+            )
+            self._state.log(f"waiting for messages: {count} came so far; {end}")
 
     def _look_for_knee(self, elapsed_s: float) -> None:
         """End a stepped run as soon as latency broke: higher rates would show nothing new."""

@@ -52,6 +52,8 @@ class RunState:
         self.stopped = False
         self.failure: NatstuiError | None = None
         self.knee = Knee(plan)
+        self.held: set[str] = set()
+        """Names of the workers that do nothing until told to go on."""
         self.remarks: list[str] = []
         """What a reader of the result must know."""
         self.started_at_us = now_us()

@@ -21,6 +21,7 @@ from natstui.units import duration_text
 
 if TYPE_CHECKING:
     from natstui.config.settings import Settings
+    from natstui.model.records.managing import Confirmation
 
 
 _CHANGING = ("msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage")
@@ -140,6 +141,8 @@ class RunOptions:
     """Do not ask, where a run takes messages of others."""
     confirm: str | None = None
     """The name of what it takes them from, as it was typed."""
+    decided_on: Confirmation | None = None
+    """What was shown when it was typed: of anything else nothing is taken."""
 
 
 def _start_at_us(text: str) -> int:

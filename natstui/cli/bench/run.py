@@ -36,8 +36,7 @@ from natstui.errors import (
     SessionError,
     UsageError,
 )
-from natstui.files import check_replaceable, complete_file
-from natstui.jetstream.connection.client import connect
+from natstui.files import check_replaceable, complete_file, writing
 from natstui.jetstream.connection.writer import NotConfirmed
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
@@ -50,6 +49,7 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
 )
 from natstui.model.records.link import LinkChanged
+from natstui.model.records.managing import Confirmation
 from natstui.model.records.record import Record
 from natstui.units import count_text, duration_text
 
@@ -66,6 +66,8 @@ class _Run(NamedTuple):
 
     result: BenchmarkResult
     timeline: Timeline
+    decided_on: Confirmation | None
+    """What it worked on."""
 
 
 class ProgressLine:
@@ -202,10 +204,13 @@ def _repeat(
         run, failure = _once(plan, connection, line, options, recording)
         if isinstance(failure, NotConfirmed) and options.confirm is None:
             flags = {"yes": options.yes, "confirm": None}
-            typed = confirmed_name(connection, failure.confirmation, flags)
-            options, failure = replace(options, confirm=typed), None
+            shown = failure.confirmation
+            typed = confirmed_name(connection, shown, flags)
+            options, failure = replace(options, confirm=typed, decided_on=shown), None
         if run is not None:
             runs.append(run)
+            # Each repetition works on what the first one did.
+            options = replace(options, decided_on=run.decided_on)
     return runs, failure
 
 
@@ -223,7 +228,7 @@ def _once(
 
     async def run() -> tuple[_Run | None, NatstuiError | None]:
         sink = recording.feed if recording else line
-        benchmark = Benchmark(plan, connection, sink, options.confirm)
+        benchmark = Benchmark(plan, connection, sink, options.confirm, options.decided_on)
         loop, came, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
         def stop(number: int) -> None:
@@ -236,7 +241,8 @@ def _once(
         countdown = None
         try:
             if options.start_at_us is not None:
-                await _check_connection(connection)
+                # A wrong address, or what has to be confirmed, is no matter of the last moment.
+                await benchmark.check()
                 countdown = asyncio.create_task(line.count_down(options.start_at_us))
                 await _wait(options.start_at_us, plan, stopping)
             if came:
@@ -252,7 +258,8 @@ def _once(
         line.link = benchmark.link
         stopped = Interrupted("the run was stopped before its end", came[0]) if came else None
         assert benchmark.timeline is not None
-        return _Run(result, benchmark.timeline), benchmark.failure or stopped
+        run = _Run(result, benchmark.timeline, benchmark.decided_on)
+        return run, benchmark.failure or stopped
 
     try:
         return asyncio.run(run())
@@ -262,12 +269,6 @@ def _once(
 
 def _stopped_early(number: int) -> Interrupted:
     return Interrupted("the run was stopped before it began: nothing was sent", number)
-
-
-async def _check_connection(connection: Connection) -> None:
-    """Connect once, so that a wrong address is not found out at the moment of the start."""
-    client = await connect(connection)
-    await client.close()
 
 
 async def _wait(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) -> None:
@@ -288,7 +289,8 @@ def _saved(
     """Return what there is to save; `cut_short` marks it partial: repetitions are missing."""
     if not runs:
         return None
-    results, timelines = (tuple(each) for each in zip(*runs, strict=True))
+    results = tuple(run.result for run in runs)
+    timelines = tuple(run.timeline for run in runs)
     run = library.saved_run(plan, results, environment(line.link), timelines)
     return replace(run, partial=True) if cut_short else run
 
@@ -310,26 +312,21 @@ _COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "
 
 def _check_csv(path: Path) -> None:
     """Raise UsageError for a file that can not be written at the end."""
-    try:
+    with writing(path):
         check_replaceable(path, replaces=False)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path} cannot be written: its folder does not exist")
 
 
 def _write_csv(run: library.SavedRun, path: Path) -> None:
-    """Write a row for each worker of each repetition. Raises UsageError."""
+    """Write a row for each worker of each repetition. Raises UsageError and WriteFailed."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(("run", "repetition", *_COLUMNS))
     for number, result in enumerate(run.results, 1):
         table.writerows((run.name, number, *_cells(worker)) for worker in result.workers)
-    try:
-        with complete_file(path, replaces=False) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    with writing(path), complete_file(path, replaces=False) as file:
+        file.write(text.getvalue().encode())
 
 
 def _cells(worker: WorkerResult) -> tuple[object, ...]:

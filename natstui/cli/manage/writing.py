@@ -118,13 +118,10 @@ class WriterSession:
         `shown` is what the user confirmed: another revision than that is left alone. `prints`:
         the work itself writes to the terminal.
         """
-        decided_on = None
-        if shown is not None and shown.created_at_us is not None:
-            decided_on = (shown.created_at_us, shown.revision_seq)
 
         async def run() -> T:
             async with waiting(shown=not prints):
-                return await work(Writer(self._client, Journal(), decided_on=decided_on))
+                return await work(Writer(self._client, Journal(), decided_on=shown))
 
         return self._runner.run(run())
 
@@ -154,6 +151,7 @@ def session_change(
         change,
         confirmed=confirmed_name(session.connection, shown, flags),
         created_at_us=shown.created_at_us,
+        place=shown.place,
         previewed_msgs=shown.most_msgs,
     )
     return session.run(lambda writer: apply(writer, confirmed))

@@ -15,6 +15,7 @@ import platformdirs
 
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
+from natstui.files import open_lock
 from natstui.model.records.managing import JournalEntry
 from natstui.paths import private_folder
 
@@ -85,7 +86,7 @@ class Journal:
         """Yield the file, locked against other processes of natstui; raises SessionError."""
         try:
             private_folder(self.file.parent)
-            handle = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = open_lock(self.file)
             try:
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(handle, fcntl.LOCK_EX)

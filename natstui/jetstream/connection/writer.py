@@ -31,7 +31,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
 from natstui.model.records.actions import IRREVERSIBLE, question_text
-from natstui.model.records.journal import done_here
+from natstui.model.records.journal import done_here, is_same_place
 from natstui.model.records.managing import (
     Change,
     Confirmation,
@@ -99,18 +99,14 @@ class JournalDraft:
     revision: int = 0
     """Of a key or file: what is replaced or removed."""
 
-    @property
-    def seen(self) -> tuple[int, ...] | None:
-        """Which one it is about, for whoever is asked to confirm; None for what is being made."""
-        return (self.found.created_at_us, self.revision) if self.found is not None else None
-
 
 class Writer:
     """Writes to one server."""
 
     def __init__(
-        self, client: Client, journal: Journal, *, decided_on: tuple[int, ...] | None = None
+        self, client: Client, journal: Journal, *, decided_on: Confirmation | None = None
     ) -> None:
+        """`decided_on` is what the user was shown and confirmed: nothing else is changed."""
         self.client = client
         self.journal = journal
         self._decided_on = decided_on
@@ -140,6 +136,7 @@ class Writer:
             loss.lines,
             loss.most_msgs,
             target.created_at_us if target is not None else None,
+            place=self.place,
         )
 
     def check(
@@ -164,10 +161,30 @@ class Writer:
         if why and confirmed != name:
             reason = ", and ".join(why)
             sentence = f"not confirmed: {reason}, type {name!r} to do it"
-            raise NotConfirmed(sentence, shown or Confirmation(reason, name, needed=True))
+            told = shown or Confirmation(reason, name, needed=True, place=self.place)
+            raise NotConfirmed(sentence, told)
         # Another name means something else, also where no name had to be typed.
         if confirmed not in (None, name):
             raise Refused(f"not confirmed: {confirmed!r} is not {name!r}")
+
+    def check_target(self, name: str, created_at_us: int | None, revision_seq: int = 0) -> None:
+        """Raise Conflict unless this is the one that the user confirmed, and here."""
+        shown = self._decided_on
+        if shown is None:
+            return
+        self.check_place(shown.place)
+        is_known = shown.created_at_us is not None and created_at_us is not None
+        seen = (shown.created_at_us, shown.revision_seq)
+        if is_known and seen != (created_at_us, revision_seq):
+            raise Conflict(f"{name} was changed since you were asked: nothing was done")
+
+    def check_place(self, decided_at: Place | None) -> None:
+        """Raise Conflict on another server, or in another account, than it was decided for."""
+        if decided_at is not None and not is_same_place(decided_at, self.place):
+            raise Conflict(
+                "this is another server or account than the one you were asked about: nothing was"
+                " done"
+            )
 
     def silence(self, asked: SilenceFinding) -> None:
         """Journal that a finding is silenced, or heard of again; nothing is sent.
@@ -196,6 +213,7 @@ class Writer:
         """
         found = request.found
         loss = found.loss if found is not None else NOTHING
+        self.check_place(change.place)
         shown = self.confirmation(change, found)
         loses = loss.text if _is_final(change, loss) else None
         self.check(shown.name, change.confirmed, loses=loses, shown=shown)
@@ -229,18 +247,39 @@ class Writer:
         keeps of the answer, `loses` says what is removed for good. Raises what `write` raises,
         and Conflict when this is not the one that was confirmed.
         """
-        if draft.seen is not None and self._decided_on not in (None, draft.seen):
-            raise Conflict(f"{confirmed[0]} was changed since you were asked: nothing was done")
+        created_at_us = draft.found.created_at_us if draft.found is not None else None
+        self.check_target(confirmed[0], created_at_us, draft.revision)
         try:
             self.check(*confirmed, loses=loses)
         except NotConfirmed as error:
             shown = replace(
                 error.confirmation,
-                created_at_us=draft.found.created_at_us if draft.found is not None else None,
+                created_at_us=created_at_us,
                 revision_seq=draft.revision,
             )
             raise NotConfirmed(str(error), shown) from None
         return await self._journalled(draft, work, became)
+
+    def note_begin(self, draft: JournalDraft) -> Room:
+        """Journal that something long begins, and return the room of its end.
+
+        Raises SessionError, also where there would be no room for the end.
+        """
+        room = self.journal.reserve(_ROOM_BYTES)
+        begins = replace(draft, asked={**draft.asked, "phase": "begin"})
+        self._note(room, begins, None, "done", None)
+        return self.journal.reserve(_ROOM_BYTES)
+
+    def note_end(
+        self,
+        room: Room,
+        draft: JournalDraft,
+        after: Mapping[str, Any] | None,
+        reason: str | None = None,
+    ) -> None:
+        """Journal how it ended: `reason` says why it did not end well. Raises SessionError."""
+        ends = replace(draft, asked={**draft.asked, "phase": "end"})
+        self._note(room, ends, after, "failed" if reason else "done", reason)
 
     async def _journalled(
         self,

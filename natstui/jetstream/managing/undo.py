@@ -13,9 +13,11 @@ from natstui.jetstream.managing.keys import preview_put_back, put_back
 from natstui.model.records.actions import change_text
 from natstui.model.records.journal import (
     done_here,
+    final_text,
     is_key,
     is_undoable,
     last_undoable,
+    passed_over,
     place_text,
     undo_of,
     undo_text,
@@ -41,6 +43,9 @@ def entry_to_undo(
         entry = last_undoable(done_here(entries, here))
     else:
         entry = next((one for one in entries if one.entry == wanted), None)
+    last = passed_over(done_here(entries, here))
+    if entry is None and wanted is None and last is not None:
+        raise Refused(final_text(last))
     if entry is None:
         raise NotFound("the journal has no such change, or none that can be taken back")
     if where_done(entry, here) == "elsewhere":
@@ -77,7 +82,7 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
     """
     change = undo_of(entry, command_id)
     if change is None:
-        raise Refused("this change cannot be taken back")
+        raise Refused(final_text(entry))
     sure = where_done(entry, writer.place) == "here"
     what = change_text(entry.action, entry.stream, entry.consumer)
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
@@ -97,7 +102,7 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
 def _check_place(writer: Writer, entry: JournalEntry) -> None:
     """Raise Refused for a change of a key that cannot be taken back, or not surely here."""
     if not is_undoable(entry):
-        raise Refused("this change cannot be taken back")
+        raise Refused(final_text(entry))
     if where_done(entry, writer.place) != "here":
         raise Refused("the journal does not say that this key is here: nothing was done")
 

@@ -224,6 +224,9 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         ("consumer sub",),
     ),
     "answer": ActionTraits("answer", "acknowledge a message", "", "never"),
+    "benchmark": ActionTraits(
+        "benchmark", "publish to streams that exist, or take from them", "", "sometimes"
+    ),
 }
 """Whoever asks, confirms, greys a key or tests what is lost reads this table."""
 

@@ -8,6 +8,7 @@ from typing import Literal
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, PreviousRun
+from natstui.model.records.managing import Confirmation
 
 RunChange = Literal["phase", "added", "killed", "rate"]
 PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
@@ -127,6 +128,8 @@ class StartBenchmark:
     overrides: dict[str, str] = field(default_factory=dict)
     confirmed: str | None = None
     """The name as it was typed; None: it was not."""
+    decided_on: Confirmation | None = None
+    """What was shown when it was typed: of another stream or consumer nothing is taken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,30 @@ def is_key(entry: JournalEntry) -> bool:
     return entry.action in get_args(KeyAction)
 
 
+def benchmark_text(entry: JournalEntry) -> str:
+    """Return what a benchmark did, as `end benchmark 19a on S: 5 published, 0 acknowledged`."""
+    asked: Config = json.loads(entry.request_json)
+    name = f"benchmark {text_at(asked, 'run')} on {text_at(asked, 'what')}"
+    if text_at(asked, "phase") == "begin":
+        return f"begin {name}: {text_at(asked, 'roles')}"
+    if entry.after_json is None:
+        return f"end {name}"
+    after: Config = json.loads(entry.after_json)
+    return (
+        f"end {name}: {number_at(after, 'published_msgs'):,} messages published,"
+        f" {number_at(after, 'received_msgs'):,} received,"
+        f" {number_at(after, 'acknowledged_msgs'):,} acknowledged"
+    )
+
+
+def final_text(entry: JournalEntry) -> str:
+    """Return that an entry cannot be undone, and what stays of a benchmark."""
+    text = f"{entry_text(entry)} cannot be taken back"
+    if entry.action != "benchmark":
+        return text
+    return f"{text}: published messages stay, and acknowledged ones are not delivered again"
+
+
 def silence_text(entry: JournalEntry) -> str:
     """Return what was silenced or is heard of again, as `silence NT-C07 of C on S: mended`."""
     asked: Config = json.loads(entry.request_json)
@@ -155,6 +179,15 @@ def where_done(entry: JournalEntry, here: Place) -> Where:
     return "unproven" if entry.server == here.target or named or same_start else "elsewhere"
 
 
+def is_same_place(first: Place, second: Place) -> bool:
+    """Return whether both are the same JetStream, and not known as different accounts of it."""
+    is_same_server = first.server_id == second.server_id or (
+        first.place is not None and first.place == second.place
+    )
+    accounts = {first.account, second.account} - {None}
+    return is_same_server and len(accounts) < 2
+
+
 def done_here(entries: Sequence[JournalEntry], here: Place) -> list[JournalEntry]:
     """Return the entries that were, or may have been, written here; oldest first."""
     return [entry for entry in entries if where_done(entry, here) != "elsewhere"]
@@ -239,6 +272,8 @@ def entry_text(entry: JournalEntry) -> str:
         return silence_text(entry)
     if is_sent(entry):
         return sent_text(entry)
+    if entry.action == "benchmark":
+        return benchmark_text(entry)
     return change_text(entry.action, entry.stream, entry.consumer)
 
 
@@ -248,6 +283,8 @@ def entry_command(entry: JournalEntry) -> str:
         return f"# {silence_text(entry)}"
     if is_sent(entry):
         return sent_command(entry)
+    if entry.action == "benchmark":
+        return f"# {benchmark_text(entry)}"
     if is_key(entry):
         return _key_command(entry)
     if entry.action in get_args(ObjectAction):

@@ -37,9 +37,20 @@ SilenceAction = Literal["silence", "lift_silence"]
 JournalAction = Literal[
     Action, KeyAction, ObjectAction, SilenceAction,
     "restore_stream", "step_down_meta", "kick_connection", "remove_server",
-    "publish", "request", "reply", "pull", "answer",
+    "publish", "request", "reply", "pull", "answer", "benchmark",
 ]  # fmt: skip
-"""What the journal keeps: changes, messages sent and answered, and findings silenced."""
+"""What the journal keeps: changes, messages sent and answered, benchmarks, findings silenced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where changes are made: which JetStream, and whose account of it."""
+
+    target: str
+    """The connection's label and address."""
+    place: str | None
+    server_id: str | None
+    account: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class Change:
     """Messages that the confirmation showed as removed; far more of them are a conflict."""
     dry_run: bool = False
     """Reply with the `Confirmation` of the change, and change nothing."""
+    place: Place | None = None
+    """Where the user decided on it: it is refused on another server or in another account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,8 @@ class Confirmation:
     """When the stream or consumer was created; None for what does not exist yet."""
     revision_seq: int = 0
     """Of a key or file: what is replaced or removed."""
+    place: Place | None = None
+    """The server and account that it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +181,6 @@ class JournalEntry:
     account: str | None = None
     loses: str | None = None
     """What was removed for good, in clauses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where changes are made: which JetStream, and whose account of it."""
-
-    target: str
-    """The connection's label and address."""
-    place: str | None
-    server_id: str | None
-    account: str | None
 
 
 @dataclass(frozen=True, slots=True)

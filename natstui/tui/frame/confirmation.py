@@ -61,5 +61,7 @@ async def _request_typed(
     if isinstance(confirmed, Change | Undo):
         confirmed = replace(confirmed, previewed_msgs=shown.most_msgs)
     if isinstance(confirmed, Change):
-        confirmed = replace(confirmed, created_at_us=shown.created_at_us)
+        confirmed = replace(confirmed, created_at_us=shown.created_at_us, place=shown.place)
+    if isinstance(confirmed, StartBenchmark):
+        confirmed = replace(confirmed, decided_on=shown)
     return await engine.request(confirmed)

@@ -14,7 +14,13 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from natstui.decoding import decoder_of
-from natstui.model.records.journal import entry_command, entry_text, is_undoable, last_undoable
+from natstui.model.records.journal import (
+    entry_command,
+    entry_text,
+    final_text,
+    is_undoable,
+    last_undoable,
+)
 from natstui.model.records.managing import JournalEntry, ReadJournal, Undo
 from natstui.tui.frame.confirmation import request_shown
 from natstui.tui.frame.live import LiveScreen
@@ -102,7 +108,7 @@ class JournalScreen(LiveScreen):
         if entry is None:
             return
         if not is_undoable(entry):
-            self.notify("this change cannot be taken back", severity="warning")
+            self.notify(final_text(entry), severity="warning", markup=False)
             return
         run_task(self, self._undo, entry.entry, replaces="undo")
 

@@ -1,0 +1,281 @@
+"""A run that changes what exists: done to what was shown, journalled, and not undone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import nats
+import pytest
+from nats.aio.client import Client as NatsClient
+
+from natstui.bench.plan.check import mistakes
+from natstui.bench.run.controller import Benchmark
+from natstui.bench.run.losses import published_loss
+from natstui.config.connection import Connection
+from natstui.errors import Conflict, NotFound, Refused
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.jetstream.managing.undo import undo
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import (
+    BENCHMARK_STREAM,
+    BenchmarkPlan,
+    Pattern,
+    Payload,
+    Role,
+    StreamPlan,
+)
+from natstui.model.records.journal import entry_text
+from natstui.model.records.managing import Confirmation, JournalEntry, Undo
+from tests.accounts import Account
+from tests.bench.running import Records, plan
+
+pytestmark = pytest.mark.server
+
+EXISTING = StreamPlan("OWN", create=False)
+TAKING = plan(Role("subs", "js-fetch", consumer="C", total_msgs=5, batch_msgs=5), stream=EXISTING)
+
+
+def rolling_up(what: str) -> Role:
+    """Return a role whose messages roll up all before them, or those of their subject."""
+    payload = Payload(headers=(("Nats-Rollup", what),))
+    return Role("pubs", "js-publish-async", subject="own", total_msgs=5, payload=payload)
+
+
+async def fill(nc: NatsClient, count: int = 5) -> None:
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], storage="memory")
+    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+    for _ in range(count):
+        await js.publish("own", b"x")
+
+
+async def pending(nc: NatsClient) -> int | None:
+    return (await nc.jetstream().consumer_info("OWN", "C")).num_pending
+
+
+async def shown_of(connection: Connection, what: BenchmarkPlan) -> Confirmation:
+    with pytest.raises(NotConfirmed) as refused:
+        await Benchmark(what, connection, Records()).run()
+    return refused.value.confirmation
+
+
+def benchmarks() -> list[JournalEntry]:
+    return [entry for entry in Journal().entries() if entry.action == "benchmark"]
+
+
+@pytest.mark.parametrize("recreated", ["consumer", "stream"])
+async def test_a_run_confirmed_for_a_consumer_is_refused_on_another_one_of_its_name(
+    account: Account, recreated: str
+) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    shown = await shown_of(connection, TAKING)
+    assert shown.created_at_us is not None
+    assert shown.place is not None and shown.place.account == account.name
+    js = nc.jetstream()
+    if recreated == "stream":
+        await js.delete_stream("OWN")
+        await fill(nc)
+    else:
+        await js.delete_consumer("OWN", "C")
+        await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+    with pytest.raises(Conflict, match="changed since you were asked"):
+        await Benchmark(TAKING, connection, Records(), "C", shown).run()
+    # Also where somebody waits for its moment.
+    with pytest.raises(Conflict, match="changed since you were asked"):
+        await Benchmark(TAKING, connection, Records(), "C", shown).check()
+    assert await pending(nc) == 5
+    assert benchmarks() == []
+    again = await shown_of(connection, TAKING)
+    result = await Benchmark(TAKING, connection, Records(), "C", again).run()
+    assert result.counts.received_msgs + result.counts.foreign_msgs == 5
+    await nc.close()
+
+
+async def test_a_run_confirmed_for_a_server_is_refused_on_another_one(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    first, second = nats_server_factory(), nats_server_factory()
+    connections = [Connection(servers=(broker.url,)) for broker in (first, second)]
+    clients = [await nats.connect(broker.url) for broker in (first, second)]
+    for nc in clients:
+        await fill(nc)
+    shown = await shown_of(connections[0], TAKING)
+    # As after a restore, which keeps creation times.
+    created = (await shown_of(connections[1], TAKING)).created_at_us
+    asked = replace(shown, created_at_us=created)
+    with pytest.raises(Conflict, match="another server or account"):
+        await Benchmark(TAKING, connections[1], Records(), "C", asked).run()
+    assert [await pending(nc) for nc in clients] == [5, 5]
+    for nc in clients:
+        await nc.close()
+
+
+async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    publishing = plan(
+        Role("pubs", "js-publish-async", subject="own", total_msgs=30), stream=EXISTING
+    )
+    await Benchmark(publishing, connection, Records()).run()
+    taking = plan(
+        Role("subs", "js-fetch", consumer="C", total_msgs=35, batch_msgs=5), stream=EXISTING
+    )
+    shown = await shown_of(connection, taking)
+    await Benchmark(taking, connection, Records(), "C", shown).run()
+    core = plan(Role("pubs", "publish", subject="own", total_msgs=7))
+    await Benchmark(core, connection, Records()).run()
+    entries = benchmarks()
+    phases = [json.loads(entry.request_json)["phase"] for entry in entries]
+    assert phases == ["begin", "end"] * 3
+    assert {(entry.stream, entry.outcome) for entry in entries} == {("OWN", "done")}
+    counts = [json.loads(entry.after_json or "{}") for entry in entries[1::2]]
+    assert [
+        (count["published_msgs"], count["received_msgs"], count["acknowledged_msgs"])
+        for count in counts
+    ] == [(30, 0, 0), (0, 35, 35), (7, 0, 0)]
+    assert [entry.consumer for entry in entries[2:4]] == ["C", "C"]
+    assert [entry.created_at_us for entry in entries[2:4]] == [shown.created_at_us] * 2
+    assert "35 received, 35 acknowledged" in entry_text(entries[3])
+    assert "up to 35 messages of consumer C" in (entries[3].loses or "")
+    client = await connect(connection)
+    for wanted in (entries[3].entry, None):
+        with pytest.raises(Refused, match="cannot be taken back: published messages stay"):
+            await undo(Writer(client, Journal()), Undo(0, wanted))
+    await client.close()
+    await nc.close()
+
+
+async def test_of_a_run_that_ends_early_the_journal_has_the_reason(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    what = plan(
+        Role("pubs", "js-publish-async", subject="own", total_msgs=3),
+        Role("subs", "js-fetch", consumer="C"),
+        stream=EXISTING,
+    )
+    shown = await shown_of(connection, what)
+    benchmark = Benchmark(what, connection, Records(), "C", shown)
+    running = asyncio.ensure_future(benchmark.run())
+    benchmark.stop()
+    with pytest.raises(Refused, match="stopped before it began"):
+        await running
+    begun, ended = benchmarks()
+    assert (begun.outcome, ended.outcome) == ("done", "failed")
+    assert "stopped before it began" in (ended.reason or "")
+    await nc.close()
+
+
+async def test_a_run_that_changes_nothing_that_exists_is_not_in_the_journal(
+    account: Account,
+) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    own = StreamPlan("NEW", subjects=("new",))
+    for what in (
+        plan(Role("pubs", "js-publish-async", subject="new", total_msgs=3), stream=own),
+        plan(Role("pubs", "publish", subject="nobody", total_msgs=3)),
+        plan(Role("subs", "js-ordered", total_msgs=5), stream=EXISTING),
+    ):
+        await Benchmark(what, connection, Records()).run()
+    assert benchmarks() == []
+    with pytest.raises(NotFound):
+        client = await connect(connection)
+        try:
+            await undo(Writer(client, Journal()), Undo(0))
+        finally:
+            await client.close()
+    await nc.close()
+
+
+ROLE = Role("pubs", "js-publish-async", subject="own", total_msgs=50)
+LIMITED = {"max_msgs": 20, "max_bytes": 4000, "max_msgs_per_subject": 1}
+
+
+def info_of(config: dict[str, object], messages: int = 20) -> dict[str, object]:
+    state = {"messages": messages, "bytes": messages * 100}
+    return {"config": {"name": "OWN", **config}, "state": state}
+
+
+@pytest.mark.parametrize(
+    ("config", "role", "lost"),
+    [
+        ({}, ROLE, None),
+        ({"max_msgs": 70}, ROLE, None),
+        ({"max_msgs": 60}, ROLE, "up to 10 messages of OWN are removed"),
+        ({"max_msgs": 20}, ROLE, "up to 20 messages of OWN are removed"),
+        ({"max_msgs": 60, "discard": "new"}, ROLE, None),
+        ({"max_msgs": 10_000}, replace(ROLE, total_msgs=None), "up to 20 messages"),
+        ({"max_bytes": 5_000}, ROLE, "up to 20 messages of OWN are removed"),
+        ({"max_bytes": 500_000}, ROLE, None),
+        ({"max_bytes": 500_000}, replace(ROLE, total_msgs=None), "up to 20 messages"),
+        ({"max_msgs_per_subject": 1}, ROLE, "up to 8 messages of OWN are removed"),
+        ({"max_msgs_per_subject": 57}, ROLE, "up to 1 message of OWN are removed"),
+        ({"max_msgs_per_subject": 1, "discard": "new"}, ROLE, "up to 8 messages"),
+        (
+            {"max_msgs_per_subject": 1, "discard": "new", "discard_new_per_subject": True},
+            ROLE,
+            None,
+        ),
+        ({"max_msgs": 20, "description": BENCHMARK_STREAM}, ROLE, None),
+        ({"allow_rollup_hdrs": True}, ROLE, None),
+        ({"allow_rollup_hdrs": True}, rolling_up("all"), "up to 20 messages"),
+        ({"allow_rollup_hdrs": True}, rolling_up("sub"), "up to 8 messages"),
+        ({}, rolling_up("all"), None),
+    ],
+)
+def test_what_publishing_removes_is_known_before(
+    config: dict[str, object], role: Role, lost: str | None
+) -> None:
+    told = published_loss(info_of(config), [role], {"own": 8})
+    assert told is None if lost is None else lost in (told or ""), told
+    assert published_loss(info_of(config, messages=0), [role], {}) is None
+
+
+@pytest.mark.parametrize("limit", LIMITED)
+@pytest.mark.parametrize("pattern", ["js-publish-sync", "publish"])
+async def test_a_run_whose_messages_remove_those_of_others_is_confirmed(
+    account: Account, limit: str, pattern: Pattern
+) -> None:
+    connection = Connection(servers=(account.url,))
+    client = await connect(connection)
+    config = {"name": "OWN", "subjects": ["own.>"], "storage": "memory", limit: LIMITED[limit]}
+    await client.request("STREAM.CREATE.OWN", config)
+    for number in range(20):
+        await client.ask(f"own.{number + 1}", b"x")
+    role = Role("pubs", pattern, subject="own", subjects_count=50, total_msgs=50)
+    what = plan(role, stream=None if pattern == "publish" else EXISTING)
+    shown = await shown_of(connection, what)
+    assert "20 messages of OWN are removed" in shown.question
+    assert (shown.name, shown.created_at_us is None) == ("OWN", False)
+    info = json.loads(await client.request("STREAM.INFO.OWN"))
+    assert info["state"]["last_seq"] == 20
+    await Benchmark(what, connection, Records(), "OWN", shown).run()
+    begun, _ = benchmarks()
+    assert "20 messages of OWN are removed" in (begun.loses or "")
+    await client.close()
+
+
+@pytest.mark.parametrize("pattern", ["publish", "request", "serve"])
+def test_no_run_sends_to_the_server_or_answers_for_it(pattern: Pattern) -> None:
+    for subject in ("$JS.API.STREAM.PURGE.OWN", "$SYS.REQ.SERVER.PING", "$JS.ACK.OWN.C.1.1.1.1.0"):
+        what = plan(Role("pubs", pattern, subject=subject, total_msgs=1))
+        assert any("belongs to the server" in mistake for mistake in mistakes(what))
+    listening = plan(Role("subs", "subscribe", subject="$JS.EVENT.ADVISORY.x"), duration_s=1.0)
+    assert list(mistakes(listening)) == []
+
+
+async def test_no_run_sends_to_the_api_under_another_prefix(account: Account) -> None:
+    connection = Connection(servers=(account.url,), api_prefix="OTHER.API")
+    what = plan(Role("pubs", "publish", subject="OTHER.API.STREAM.PURGE.OWN", total_msgs=1))
+    with pytest.raises(Refused, match="where the server takes requests"):
+        await Benchmark(what, connection, Records()).run()

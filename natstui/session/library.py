@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
@@ -23,6 +22,7 @@ from natstui.session.files.folder import (
     LOCK,
     folder_name,
     folder_size_bytes,
+    is_own_name,
     is_recording,
     lock,
     segments,
@@ -33,6 +33,7 @@ from natstui.session.files.segment import readable
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import pack
 from natstui.session.write.seal import seal
+from natstui.units import counted
 
 
 def session_folders(sessions: Path) -> list[Path]:
@@ -48,6 +49,8 @@ def find(sessions: Path, word: str) -> Path:
 
     Raises UsageError when there is none, or more than one.
     """
+    if not word:
+        raise UsageError("the name of the session is empty; `last` is the newest one")
     path = Path(word)
     if (path / INFO).is_file():
         return path
@@ -175,14 +178,34 @@ def annotate(folder: Path, text: str) -> SessionInfo:
     return info
 
 
-def delete(folder: Path) -> None:
-    """Delete a session; raises SessionError."""
+def delete(folder: Path) -> int:
+    """Delete a session; return how many files of others, which stay, are in its folder.
+
+    Raises SessionError.
+    """
     read_info(folder)
     _not_while_recording(folder)
+    if folder.is_symlink():
+        raise SessionError(f"{folder} is a link: name the folder that it leads to")
     try:
-        shutil.rmtree(folder)
+        others_count = 0
+        # The header last: a session that is half deleted can be deleted again.
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == INFO):
+            if is_own_name(path.name) and not path.is_dir():
+                path.unlink()
+            else:
+                others_count += 1
+        if not others_count:
+            folder.rmdir()
     except OSError as error:
         raise SessionError(f"cannot delete {folder}: {error.strerror or error}") from error
+    return others_count
+
+
+def deleted_text(what: str, folder: Path, others_count: int) -> str:
+    """Return what was deleted, and what stays."""
+    stay = f"; {counted(others_count, 'other file')} in {folder} stay" if others_count else ""
+    return f"deleted {what}{stay}"
 
 
 def _not_while_recording(folder: Path) -> None:
@@ -247,8 +270,7 @@ def execute_change(command: ChangeSession) -> str:
             target = user_path(text)
             return f"packed into {pack(folder, target, redact=redact, progress=_no_progress)}"
         case "delete":
-            delete(folder)
-            return f"deleted {folder}"
+            return deleted_text(str(folder), folder, delete(folder))
         case _:
             assert_never(command.action)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from natstui.errors import SessionError, UsageError
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
-from natstui.session.library import summary
+from natstui.session.library import delete, deleted_text, find, summary
 from natstui.session.read.recording import Recording
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -37,3 +38,39 @@ def test_a_server_polled_in_turns_is_listed_with_all_its_consumers(
 def test_a_recording_without_a_poll_is_listed_with_unknown_counts(tmp_path: Path) -> None:
     listed = summary(Recording(made(tmp_path, Scenario().beginning())))
     assert (listed.streams_count, listed.consumers_count) == (None, None)
+
+
+def test_deleting_a_recording_leaves_what_others_put_into_its_folder(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path / "sessions", [*scenario.beginning(), scenario.poll(1)])
+    (folder / ".records-000001.jsonl.gz.0123456789abcdef.part").write_bytes(b"cut")
+    (folder / "my-notes.txt").write_text("mine")
+    (folder / "records-000009.jsonl").mkdir()
+    (folder / "src").mkdir()
+    (folder / "src" / "a.c").write_text("x")
+    assert delete(folder) == 3
+    assert sorted(path.name for path in folder.rglob("*")) == [
+        "a.c", "my-notes.txt", "records-000009.jsonl", "src",
+    ]  # fmt: skip
+    assert deleted_text("it", folder, 3) == f"deleted it; 3 other files in {folder} stay"
+
+
+def test_deleting_a_recording_removes_its_folder_when_nothing_else_is_in_it(
+    tmp_path: Path,
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path / "sessions", [*scenario.beginning(), scenario.poll(1)])
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    with pytest.raises(SessionError, match="is a link"):
+        delete(link)
+    assert (folder / "session.json").is_file()
+    assert (delete(folder), folder.exists()) == (0, False)
+
+
+def test_no_recording_is_meant_by_an_empty_name(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    assert find(tmp_path, folder.name) == folder
+    with pytest.raises(UsageError, match="is empty"):
+        find(tmp_path, "")

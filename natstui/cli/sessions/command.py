@@ -125,7 +125,7 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     """Delete a recording."""
     from natstui.model.records.recording import what_goes
-    from natstui.session.library import delete, find, summary_of
+    from natstui.session.library import delete, deleted_text, find, summary_of
 
     folder = find(sessions, session)
     what = what_goes(summary_of(folder))
@@ -135,11 +135,11 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     if not yes:
         click.confirm(f"Delete {what}? This cannot be undone.", abort=True, err=True)
     deleted = session_object(folder) if as_json else {}
-    delete(folder)
+    text = deleted_text(what, folder, delete(folder))
     if as_json:
         print_json(deleted)
     else:
-        click.echo(f"deleted {what}", err=True)
+        click.echo(text, err=True)
 
 
 @sessions.command()

@@ -17,6 +17,8 @@ from natstui.files import open_lock, open_plain
 INFO = "session.json"
 INDEX = "index.jsonl"
 LOCK = "recording.lock"
+_UNFINISHED = re.compile(r"\.(.+?)\.(?:[0-9a-f]{16}\.)?(?:part|tmp)")
+"""Of a file that a killed recorder was writing."""
 _SEGMENT = re.compile(r"records-(\d{6,9})\.jsonl(\.gz)?")
 
 
@@ -37,6 +39,13 @@ def segment_path(folder: Path, number: int, *, sealed: bool) -> Path:
 def is_segment_name(name: str) -> bool:
     """Return whether a file of this name is a segment."""
     return _SEGMENT.fullmatch(name) is not None
+
+
+def is_own_name(name: str) -> bool:
+    """Return whether natstui writes files of this name into the folder of a session."""
+    unfinished = _UNFINISHED.fullmatch(name)
+    name = unfinished[1] if unfinished else name
+    return name in (INFO, INDEX, LOCK) or is_segment_name(name)
 
 
 def segments(folder: Path) -> list[SegmentFile]:

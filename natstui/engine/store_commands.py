@@ -16,7 +16,8 @@ from natstui.jetstream.messages.keys import (
     read_revisions,
     read_these,
 )
-from natstui.jetstream.messages.objects import StoredObject, list_objects
+from natstui.jetstream.messages.objects import StoredObject, read_store
+from natstui.jetstream.messages.unfinished_objects import unfinished_text
 from natstui.model.records.stores import (
     ChangeKey,
     ObjectRow,
@@ -48,8 +49,12 @@ async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tup
             page = await read_revisions(client, command)
             return f"{counted(len(page.rows), 'revision')} of {command.key}", page
         case ReadObjects():
-            found = await list_objects(client, command.bucket)
-            objects = ObjectsPage(tuple(map(_object_row, found)))
+            found, unfinished = await read_store(client, command.bucket)
+            now_us = time.time_ns() // 1000
+            # What an upload stores that runs is no matter for anybody who looks.
+            ended = [upload for upload in unfinished if not upload.may_run(now_us)]
+            rows = tuple(map(_object_row, found))
+            objects = ObjectsPage(rows, unfinished_text(ended, now_us))
             return f"{counted(len(found), 'file')} of {command.bucket}", objects
         case ChangeKey():
             return await _change(writer, command)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,16 +47,22 @@ from natstui.jetstream.messages.objects import (
     CopiedObject,
     StoredObject,
     copy_object,
-    list_objects,
     read_object,
+    read_store,
     save_object,
     stores,
+)
+from natstui.jetstream.messages.unfinished_objects import (
+    UnfinishedObject,
+    removal_command,
+    unfinished_text,
 )
 from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
 from natstui.model.records.managing import Change
 from natstui.paths import user_path
 from natstui.units import bytes_text, count_text, counted, local_text
 
+_COMMANDS_COUNT = 5
 _in_store = click.argument("bucket", shell_complete=store_names)
 
 
@@ -99,7 +106,8 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
 
 
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
-    found = run_connected(connection, lambda client: list_objects(client, bucket))
+    found, unfinished = run_connected(connection, lambda client: read_store(client, bucket))
+    _print_unfinished(bucket, unfinished)
     if as_json:
         rows = [dataclasses.asdict(one) for one in found]
         click.echo(clean_json(json.dumps(rows)))
@@ -119,6 +127,19 @@ def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> Non
     )
 
 
+def _print_unfinished(bucket: str, unfinished: list[UnfinishedObject]) -> None:
+    """Print to stderr what uploads left that were killed, and how to remove it."""
+    if not unfinished:
+        return
+    now_us = time.time_ns() // 1000
+    click.echo(clean_line(f"natstui: {unfinished_text(unfinished, now_us)}"), err=True)
+    ended = [upload for upload in unfinished if not upload.may_run(now_us)]
+    for upload in ended[:_COMMANDS_COUNT]:
+        click.echo(clean_line(f"  {removal_command(bucket, upload)}"), err=True)
+    if len(ended) > _COMMANDS_COUNT:
+        click.echo(f"  and {len(ended) - _COMMANDS_COUNT:,} more", err=True)
+
+
 @command()
 @_in_store
 @click.argument("name", required=False)
@@ -130,8 +151,8 @@ def info(
     """Show a file, or the object store BUCKET. NAME is the file; without it, BUCKET is shown."""
     bucket = given_bucket(bucket)
     if name is None:
-        verb = f"STREAM.INFO.{OBJECTS}{bucket}"
-        reply = run_connected(connection, lambda client: client.request(verb))
+        reply, unfinished = run_connected(connection, lambda client: _described(client, bucket))
+        _print_unfinished(bucket, unfinished)
         if as_json:
             click.echo(clean_json(reply.decode()))
             return
@@ -149,6 +170,11 @@ def info(
               "Digest": one.digest, "Stored": local_text(one.stored_at_us, "%Y-%m-%d %H:%M:%S"),
               "Link to": f"{one.link_bucket}/{one.link_name}".strip("/")}  # fmt: skip
     print_fields({label: text for label, text in fields.items() if text})
+
+
+async def _described(client: Client, bucket: str) -> tuple[bytes, list[UnfinishedObject]]:
+    reply = await client.request(f"STREAM.INFO.{OBJECTS}{bucket}")
+    return reply, (await read_store(client, bucket))[1]
 
 
 @command()

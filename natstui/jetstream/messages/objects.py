@@ -12,11 +12,16 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import NotFound, RequestFailed, UsageError
-from natstui.files import complete_file
+from natstui.errors import NotFound, RequestFailed
+from natstui.files import complete_file, writing
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.messages.reading import Reader
+from natstui.jetstream.messages.unfinished_objects import (
+    UnfinishedObject,
+    count_chunks,
+    unfinished_objects,
+)
 from natstui.model.assets.buckets import (
     OBJECTS,
     chunk_subject,
@@ -115,8 +120,23 @@ def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
     )  # fmt: skip
 
 
-async def list_objects(client: Client, bucket: str) -> list[StoredObject]:
-    """Return the files of a store by name, without deleted ones; raises NotFound."""
+async def read_store(
+    client: Client, bucket: str
+) -> tuple[list[StoredObject], list[UnfinishedObject]]:
+    """Return the files of a store by name, without deleted ones, and unfinished uploads.
+
+    Raises NotFound.
+    """
+    # In this order: an upload that ends meanwhile has its object then.
+    chunks = await count_chunks(client, bucket)
+    every = await _all_objects(client, bucket)
+    nuids = {stored.nuid for stored in every.values()}
+    unfinished = await unfinished_objects(client, bucket, chunks, nuids)
+    there = (stored for stored in every.values() if not stored.deleted)
+    return sorted(there, key=lambda stored: stored.name), unfinished
+
+
+async def _all_objects(client: Client, bucket: str) -> dict[str, StoredObject]:
     found: dict[str, StoredObject] = {}
     subjects = (info_subject(bucket, "") + ">",)
     async with Reader(
@@ -125,7 +145,7 @@ async def list_objects(client: Client, bucket: str) -> list[StoredObject]:
         async for message in reader:
             stored = _object(bucket, message.payload, message.stored_at_us)
             found[stored.name] = stored
-    return sorted((one for one in found.values() if not one.deleted), key=lambda one: one.name)
+    return found
 
 
 async def copy_object(
@@ -198,11 +218,8 @@ async def save_object(
 ) -> CopiedObject:
     """Write a file's content to the disk, and return what was written.
 
-    The file appears when it is complete and its digest was checked. Raises UsageError when it
-    cannot be written, and what `copy_object` raises.
+    The file appears when it is complete and its digest was checked. Raises UsageError or
+    WriteFailed when it cannot be written, and what `copy_object` raises.
     """
-    try:
-        with complete_file(target, replaces=overwrites) as file:
-            return await copy_object(client, wanted, file, progress, verify=verify)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    with writing(target), complete_file(target, replaces=overwrites) as file:
+        return await copy_object(client, wanted, file, progress, verify=verify)

@@ -140,6 +140,8 @@ class ObjectsPage:
     """The files of an object store at one moment."""
 
     rows: tuple[ObjectRow, ...]
+    unfinished_text: str = ""
+    """What uploads left that were never finished; empty when nothing."""
 
 
 @dataclass(frozen=True, slots=True)

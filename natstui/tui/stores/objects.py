@@ -309,6 +309,8 @@ class ObjectsScreen(TableScreen):
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         if self._asking.page is not None:
             parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
+            unfinished = clean_line(self._asking.page.unfinished_text)
+            parts += [unfinished] if unfinished else []
         config = self.state.stream_configurations.get(self.stream)
         parts += ["sealed: nothing can be changed"] if config and config.sealed else []
         parts += [self.files.progress_text] if self.files.progress_text else []

@@ -1,0 +1,141 @@
+"""Chunks in an object store that belong to no object: of uploads that run, or were killed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from natstui.errors import NotFound, PermissionDenied
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
+from natstui.model.assets.buckets import OBJECTS, chunk_subject
+from natstui.model.assets.subjects import is_token
+from natstui.units import bytes_text, counted
+
+_MEASURED_COUNT = 20
+"""Of so many their size is read; a store with more is named with what is known of these."""
+MAY_RUN_S = 3600.0
+"""An upload stores chunk after chunk: one that stored none for so long has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedObject:
+    """The chunks of one upload without an object that names them."""
+
+    subject: str
+    chunks_count: int
+    size_bytes: int | None
+    """All chunks but the last are as large as the first; None when that was not read."""
+    stored_at_us: int | None
+    """When the last chunk was stored."""
+
+    def may_run(self, now_us: int) -> bool:
+        """Return whether somebody may be storing more chunks."""
+        if self.stored_at_us is None:
+            return True
+        return now_us - self.stored_at_us < MAY_RUN_S * 1e6
+
+
+async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
+    """Return the number of chunks by their subject; none where the user may not ask.
+
+    Read it before the objects: what is completed meanwhile is then among them.
+    """
+    body: dict[str, Any] = {"subjects_filter": chunk_subject(bucket, "*"), "offset": 0}
+    limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
+    chunks = dict[str, int]()
+    while True:
+        try:
+            reply = await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", body, limit_s)
+        except PermissionDenied:
+            return {}
+        page = json.loads(reply)
+        subjects: dict[str, int] = page["state"].get("subjects") or {}
+        # A list that only repeats itself has no end.
+        is_known = chunks.keys() >= subjects.keys()
+        chunks |= subjects
+        body["offset"] += len(subjects)
+        if is_known or body["offset"] >= page.get("total", 0):
+            return chunks
+
+
+async def unfinished_objects(
+    client: Client, bucket: str, chunks: dict[str, int], nuids: Iterable[str]
+) -> list[UnfinishedObject]:
+    """Return what no object names; `chunks` are those that `count_chunks` returned before.
+
+    `nuids` are the ids of all objects, of deleted ones as well.
+    """
+    named = {chunk_subject(bucket, nuid) for nuid in nuids}
+    prefix = chunk_subject(bucket, "")
+    unnamed = [
+        subject
+        for subject in sorted(chunks.keys() - named)
+        if subject.startswith(prefix) and is_token(subject.removeprefix(prefix))
+    ]
+    measured = [
+        await _measured(client, bucket, subject, chunks[subject])
+        for subject in unnamed[:_MEASURED_COUNT]
+    ]
+    others = [
+        UnfinishedObject(subject, chunks[subject], None, None)
+        for subject in unnamed[_MEASURED_COUNT:]
+    ]
+    return [upload for upload in measured if upload is not None] + others
+
+
+async def _measured(
+    client: Client, bucket: str, subject: str, chunks_count: int
+) -> UnfinishedObject | None:
+    """Return size and age of the chunks of a subject; None when they are gone meanwhile."""
+    verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
+    try:
+        first, last = [
+            json.loads(await client.request(verb, body))["message"]
+            for body in ({"seq": 1, "next_by_subj": subject}, {"last_by_subj": subject})
+        ]
+    except NotFound:
+        return None
+    except PermissionDenied:
+        return UnfinishedObject(subject, chunks_count, None, None)
+    sizes = [_decoded_bytes(chunk.get("data") or "") for chunk in (first, last)]
+    size_bytes = sizes[0] * (chunks_count - 1) + sizes[1]
+    return UnfinishedObject(subject, chunks_count, size_bytes, time_us(last["time"]))
+
+
+def _decoded_bytes(data_base64: str) -> int:
+    return len(data_base64) // 4 * 3 - data_base64[-2:].count("=")
+
+
+def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
+    """Return what all of them are, as `12 chunks (1.5 MiB) of 2 objects never finished`."""
+    ended = [upload for upload in unfinished if not upload.may_run(now_us)]
+    running = [upload for upload in unfinished if upload.may_run(now_us)]
+    parts = []
+    for uploads, what in (
+        (ended, "that {} never finished"),
+        (running, "that {} not finished: an upload runs, or ended less than an hour ago"),
+    ):
+        if uploads:
+            objects = "an object" if len(uploads) == 1 else f"{len(uploads):,} objects"
+            verb = "was" if len(uploads) == 1 else "were"
+            parts.append(f"{_size_text(uploads)} of {objects} {what.format(verb)}")
+    return "; ".join(parts)
+
+
+def _size_text(uploads: Sequence[UnfinishedObject]) -> str:
+    text = counted(sum(upload.chunks_count for upload in uploads), "chunk")
+    sizes = [upload.size_bytes for upload in uploads if upload.size_bytes is not None]
+    if not sizes:
+        return text
+    more = "more than " if len(sizes) < len(uploads) else ""
+    return f"{text} ({more}{bytes_text(sum(sizes))})"
+
+
+def removal_command(bucket: str, upload: UnfinishedObject) -> str:
+    """Return the command that removes the chunks of one upload, and nothing else."""
+    words = ["natstui", "stream", "purge", f"{OBJECTS}{bucket}", "--subject", upload.subject]
+    return shlex.join(words)

@@ -1,0 +1,91 @@
+"""Chunks of uploads that were killed: named at once, and removed without any other."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client as NatsClient
+
+from natstui.config.connection import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.messages.objects import read_store
+from natstui.jetstream.messages.unfinished_objects import (
+    MAY_RUN_S,
+    UnfinishedObject,
+    removal_command,
+    unfinished_text,
+)
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected, run
+from tests.cli.test_manage import Shell
+
+HOUR_US = round(MAY_RUN_S * 1e6)
+
+
+async def leave_chunks(nc: NatsClient, nuid: str) -> None:
+    """Store what an upload of nats-py leaves that is killed in its third chunk."""
+    for size_bytes in (128 * 1024, 128 * 1024, 1000):
+        await nc.jetstream().publish(f"$O.B.C.{nuid}", b"x" * size_bytes)
+
+
+@pytest.mark.server
+async def test_chunks_without_an_object_are_found_with_size_and_age_and_no_others(
+    nats_server: Broker,
+) -> None:
+    async with connected(nats_server.url) as nc:
+        store = await nc.jetstream().create_object_store("B")
+        await store.put("whole", b"x" * 300_000)
+        await store.put("gone", b"x" * 10)
+        await store.delete("gone")
+        client = await connect(Connection(servers=(nats_server.url,)))
+        objects, unfinished = await read_store(client, "B")
+        assert ([stored.name for stored in objects], unfinished) == (["whole"], [])
+        await leave_chunks(nc, "one")
+        await leave_chunks(nc, "two")
+        objects, unfinished = await read_store(client, "B")
+        assert [stored.name for stored in objects] == ["whole"]
+        assert [upload.subject for upload in unfinished] == ["$O.B.C.one", "$O.B.C.two"]
+        assert {(upload.chunks_count, upload.size_bytes) for upload in unfinished} == {
+            (3, 263_144)
+        }
+        await client.close()
+
+
+@pytest.mark.server
+async def test_a_killed_upload_is_named_by_ls_and_info_at_once(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    async with connected(nats_server.url) as nc:
+        store = await nc.jetstream().create_object_store("B")
+        await store.put("whole", b"x" * 300_000)
+        await leave_chunks(nc, "left")
+        for words in (("ls", "B"), ("ls", "B", "--json"), ("info", "B"), ("info", "B", "--json")):
+            done = await run(shell, "object", *words)
+            assert done.returncode == 0, done.stderr
+            assert "3 chunks (257 KiB) of an object that was not finished" in done.stderr, words
+            # It may run: nobody is told to remove it.
+            assert "purge" not in done.stderr
+        words = shlex.split(removal_command("B", UnfinishedObject("$O.B.C.left", 3, 1, 1)))
+        done = await run(shell, *words[1:], "--yes")
+        assert done.returncode == 0, done.stderr
+        assert (await store.get("whole")).data == b"x" * 300_000
+        assert (await run(shell, "object", "ls", "B")).stderr == ""
+
+
+def test_only_what_no_upload_can_be_storing_any_more_is_said_to_be_never_finished() -> None:
+    old = UnfinishedObject("$O.B.C.a", 3, 2048, 0)
+    new = UnfinishedObject("$O.B.C.b", 1, 1024, HOUR_US)
+    unknown = UnfinishedObject("$O.B.C.c", 7, None, None)
+    assert not old.may_run(HOUR_US) and new.may_run(HOUR_US) and unknown.may_run(HOUR_US)
+    assert unfinished_text([old], HOUR_US) == (
+        "3 chunks (2.00 KiB) of an object that was never finished"
+    )
+    assert unfinished_text([new, unknown], HOUR_US) == (
+        "8 chunks (more than 1.00 KiB) of 2 objects that were not finished: an upload runs, or"
+        " ended less than an hour ago"
+    )
+    assert unfinished_text([old, new], HOUR_US).count("; ") == 1
+    assert unfinished_text([], HOUR_US) == ""

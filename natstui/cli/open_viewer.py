@@ -190,7 +190,7 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
         from natstui.tui.app.app import NatstuiApp
         from natstui.tui.app.controls.systems import Contexts
 
-        started = [link.wait_started() for link in links]
+        started = [link.wait_started(_tell) for link in links]
     except BaseException:
         _close_all(links)
         raise
@@ -205,6 +205,11 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
         contexts=Contexts(lambda: _known(flag), starting_named, names[0] if names else ""),
     )
     _run(app, mouse=first.mouse)
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"natstui: {clean_text(text)}\n")
+    sys.stderr.flush()
 
 
 def _others(

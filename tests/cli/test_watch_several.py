@@ -231,3 +231,35 @@ def test_what_cannot_be_meant_is_one_sentence(
     said = watch(*words, XDG_CONFIG_HOME=str(tmp_path))
     assert (said.code, said.out) == (2, "")
     assert sentence in said.err and said.err.count("\n") == 1
+
+
+def test_every_process_ends_when_the_command_is_killed_also_one_that_writes_nothing(
+    systems: tuple[dict[str, Broker], dict[str, str]],
+) -> None:
+    servers, environment = systems
+    with watching("--json", "--context", "a,b,c", environment=environment) as watched:
+        for name in servers:
+            watched.until(lambda row, name=name: row["system"] == name and "link" in row)
+        seen_count = len(watched.rows)
+        servers["c"].kill()
+        watched.until(
+            lambda row: row["system"] == "c" and row.get("link") == "reconnecting", seen_count
+        )
+        children = watched.children()
+        assert sorted(children) == ["a", "b", "c"]
+        watched.process.kill()
+        end_s = time.monotonic() + LONG_S
+        while any(is_running(pid) for pid in children.values()):
+            assert time.monotonic() < end_s, {
+                name: pid for name, pid in children.items() if is_running(pid)
+            }
+            time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process works; one that has ended may wait for whoever reaps it."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
@@ -48,9 +50,16 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option(
     "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
 )
+@click.option(
+    "--until-stdin-ends",
+    is_flag=True,
+    hidden=True,
+    help="End when stdin does, as a part of a command that may be killed.",
+)
 @watching_flags
 def watch(
     flags: ConnectionFlags,
+    until_stdin_ends: bool,
     once: bool,
     as_json: bool,
     interval: str | None,
@@ -64,6 +73,8 @@ def watch(
     A,B,C other accounts of one system, each in a process of its own; every line names its
     system, and one that hangs or dies disturbs no other.
     """
+    if until_stdin_ends:
+        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     if once and metrics is not None:
         raise UsageError("--metrics serves for as long as one watches: leave --once out")
     if flags.are_several:
@@ -73,6 +84,13 @@ def watch(
     _leaving_well(
         lambda: _watch_one(settings, connection, write, interval, metrics, once=once), once=once
     )
+
+
+def _end_with_stdin() -> None:
+    """End this process as SIGTERM does once nobody has the other end of its stdin."""
+    while os.read(0, 65536):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _watch_one(

@@ -76,8 +76,11 @@ async def _follow(
     """Pass on what a system's process writes; start another when it ends, unless it is `once`."""
     while True:
         process = await asyncio.create_subprocess_exec(
-            *own_program("natstui", "watch", "--json", *words, f"--{system.flag}", system.name),
-            stdin=asyncio.subprocess.DEVNULL,
+            *own_program("natstui", "watch", "--json", "--until-stdin-ends", *words),
+            f"--{system.flag}",
+            system.name,
+            # Open for as long as we are: also one that writes nothing ends with us.
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             # Ctrl-C is for us: we end it.

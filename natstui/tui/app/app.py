@@ -21,7 +21,7 @@ from textual.screen import Screen
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
-from natstui.files import complete_file
+from natstui.files import complete_file, write_failure
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
@@ -384,8 +384,9 @@ class NatstuiApp(GuardedApp):
             with complete_file(target, replaces=False) as file:
                 file.write(svg.encode())
         except OSError as error:
-            sentence = f"{target} cannot be written: {error.strerror}"
-            self.notify(safe_copy(sentence), severity="error", markup=False)
+            self.notify(
+                safe_copy(str(write_failure(target, error))), severity="error", markup=False
+            )
         else:
             self.notify(f"saved as {safe_copy(str(target))}", markup=False, timeout=8)
 

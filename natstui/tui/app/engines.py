@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from textual.app import App
@@ -275,7 +276,9 @@ class Engines:
         """Put the replay in the place of what is shown, and wait until it has a moment."""
         link = await asyncio.to_thread(open_replay, folder)
         try:
-            started = await asyncio.to_thread(link.wait_started)
+            started = await asyncio.to_thread(
+                link.wait_started, partial(self._app.notify, severity="warning")
+            )
         except NatstuiError as error:
             await link.close_aside()
             self._app.notify(safe_copy(str(error)), severity="error")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
+import shlex
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from time import perf_counter
 
+from natstui.clean import clean_line
 from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
@@ -24,6 +28,10 @@ MOST_LINE_BYTES = 128 << 20
 """Of a line of the engine: the largest message has 64 MiB, and a third more as text."""
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
+_SILENT_S = 3.0
+START_LIMIT_S = 60.0
+"""A connection by ssh to a busy machine takes seconds; one that waits for a password, for ever."""
+_WORDS_CHARS = 80
 _ENDED = "the engine ended before it replied"
 
 
@@ -64,9 +72,23 @@ class Link:
         """Process id of the engine."""
         return self._process.pid
 
-    def wait_started(self) -> EngineStarted:
-        """Block until the first record; raise EngineFailed with the engine's own sentence."""
-        first = self._first_line()
+    def wait_started(
+        self, tell: Callable[[str], None] = lambda _text: None, *, limit_s: float = START_LIMIT_S
+    ) -> EngineStarted:
+        """Block until the first record; raise EngineFailed with the engine's own sentence.
+
+        `tell` gets a sentence about an engine that has not written anything after 3 s. One that
+        has not begun after `limit_s` has failed.
+        """
+        first = self._first_line(tell, time.monotonic() + limit_s)
+        if first is None:
+            said = self.last_stderr_line()
+            heard = f"; it wrote {said!r} to stderr" if said else ""
+            raise EngineFailed(
+                f"the engine {self._words} did not answer within {limit_s:g} s{heard}: run it in"
+                " a shell to see what it waits for",
+                1,
+            )
         if len(first) > _FIRST_LINE_BYTES:
             raise EngineFailed(_endless(_FIRST_LINE_BYTES), 1)
         record = decode_record(first) if first.endswith(b"\n") else None
@@ -78,16 +100,33 @@ class Link:
             raise EngineFailed("the engine does not begin as one of natstui does", 1) from None
         raise EngineFailed(self.last_stderr_line() or "the engine ended without a word", code or 1)
 
-    def _first_line(self) -> bytes:
-        """Read one line byte by byte: a buffer would also take what comes right after it."""
+    def _first_line(self, tell: Callable[[str], None], end_s: float) -> bytes | None:
+        """Read one line byte by byte: a buffer would also take what comes right after it.
+
+        Returns None when there is none at `end_s` of the monotonic clock.
+        """
         assert self._process.stdout is not None
-        line = bytearray()
+        stdout, line = self._process.stdout.fileno(), bytearray()
+        ready = select.poll()
+        ready.register(stdout, select.POLLIN)
+        if not ready.poll(min(_SILENT_S, end_s - time.monotonic()) * 1000):
+            tell(f"waiting for the engine {self._words}: it has not answered yet")
         while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
-            byte = os.read(self._process.stdout.fileno(), 1)
+            if not ready.poll(max(0.0, end_s - time.monotonic()) * 1000):
+                return None
+            byte = os.read(stdout, 1)
             if not byte:
                 break
             line += byte
         return bytes(line)
+
+    @property
+    def _words(self) -> str:
+        """Its command line, in backquotes."""
+        args = self._process.args
+        words = shlex.join(args) if isinstance(args, list | tuple) else str(args)
+        words = clean_line(words)
+        return f"`{words[:_WORDS_CHARS]}…`" if len(words) > _WORDS_CHARS else f"`{words}`"
 
     def last_stderr_line(self) -> str:
         """Return what the engine wrote to stderr last: one sentence, without its prefix."""

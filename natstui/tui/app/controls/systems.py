@@ -131,7 +131,8 @@ class Systems(Part):
             connect = self._contexts.connect(name) if connecting is None else connecting()
             link = await asyncio.to_thread(connect)
             try:
-                started = await asyncio.to_thread(link.wait_started)
+                tell = partial(self._app.notify, severity="warning")
+                started = await asyncio.to_thread(link.wait_started, tell)
             except NatstuiError:
                 await link.close_aside()
                 raise

@@ -45,8 +45,25 @@ PATIENCE_S = 120.0
 """Nothing at all moves for so long: it hangs."""
 TOLD_COUNT = 50
 TELLS = """
-import faulthandler, pathlib, signal, textual.app, traceback
+import asyncio, faulthandler, pathlib, signal, textual.app, traceback
 faulthandler.register(signal.SIGUSR1)
+def waits(task):
+    coroutine = task.get_coro()
+    yield f"{task.get_name()}:"
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is None:
+            yield f"  {coroutine!r:.200}"
+        else:
+            code, of = frame.f_code, frame.f_locals.get("self")
+            yield f"  {code.co_filename}:{frame.f_lineno} {code.co_qualname} of {of!r:.80}"
+        awaited = getattr(coroutine, "cr_await", None)
+        coroutine = awaited or getattr(coroutine, "gi_yieldfrom", None)
+def tell_tasks(*_):
+    lines = [line for task in asyncio.all_tasks() for line in waits(task)]
+    pathlib.Path("tasks.part").write_text("\\n".join(lines))
+    pathlib.Path("tasks.part").rename("tasks")
+signal.signal(signal.SIGUSR2, tell_tasks)
 leave = textual.app.App.exit
 def stay(app, *words, **names):
     if names.get("return_code"):
@@ -319,7 +336,18 @@ def told(seed: int, typist: Typist, terminal: OnTerminal, folder: Path) -> Itera
         terminal.process.send_signal(signal.SIGUSR1)
         typist.sees(b"Current thread", s=5)
         print(typist.drawn[-5_000:])
+        print_tasks(terminal)
         raise
+
+
+def print_tasks(terminal: OnTerminal) -> None:
+    """Print what every task of the viewer waits for, if it can still say it."""
+    tasks = Path("tasks")
+    terminal.process.send_signal(signal.SIGUSR2)
+    end = time.monotonic() + 10
+    while not tasks.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    print(tasks.read_text()[-60_000:] if tasks.exists() else "its tasks are not known")
 
 
 @pytest.mark.timeout(3600)

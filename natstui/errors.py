@@ -18,6 +18,7 @@ NatstuiError (1)
 ├── RunFailed (1)             a benchmark ended early; carries its partial result
 ├── Interrupted (130, 143)    a signal ended a run early; without a result
 ├── BrokerFailed (1)          the embedded nats-server does not run
+├── WriteFailed (6)           the disk does not take a file: full, over a quota, broken
 ├── BackupError (6)           a backup cannot be read or written, or is not complete
 ├── SessionError (6)          a recording cannot be read or written
 │   └── DamagedSession        not all of it: the command did its work with the rest
@@ -151,6 +152,12 @@ class Interrupted(NatstuiError):
 
 class BrokerFailed(NatstuiError):
     """The embedded nats-server did not start, or does not run."""
+
+
+class WriteFailed(NatstuiError):
+    """The disk does not take a file: it is full, over a quota, or broken."""
+
+    exit_code = 6
 
 
 class BackupError(NatstuiError):

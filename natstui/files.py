@@ -22,8 +22,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from natstui.errors import NatstuiError, UsageError, WriteFailed
 from natstui.paths import private_folder
 
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What is no fault of the name that the user gave."""
 _KINDS = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a folder"),
@@ -49,6 +52,32 @@ def check_replaceable(target: Path, *, replaces: bool) -> None:
         raise OSError(errno.EINVAL, f"it is {kind}, and only plain files are replaced")
     if not replaces:
         raise FileExistsError(errno.EEXIST, "it exists already", str(target))
+
+
+def write_failure(
+    target: Path, error: OSError, otherwise: type[NatstuiError] = UsageError
+) -> NatstuiError:
+    """Return what a command ends with that could not write a file.
+
+    WriteFailed where the disk did not take it; `otherwise` where the name is wrong: it exists
+    already, is no plain file, has no folder, or may not be written.
+    """
+    kind = failure_kind(error, otherwise)
+    return kind(f"{target} cannot be written: {error.strerror or error}")
+
+
+def failure_kind(error: OSError, otherwise: type[NatstuiError] = UsageError) -> type[NatstuiError]:
+    """Return WriteFailed for an error of the disk, `otherwise` for one of the name."""
+    return WriteFailed if error.errno in _OF_THE_DISK else otherwise
+
+
+@contextmanager
+def writing(target: Path, otherwise: type[NatstuiError] = UsageError) -> Iterator[None]:
+    """Turn an OSError of the block into what `write_failure` returns."""
+    try:
+        yield
+    except OSError as error:
+        raise write_failure(target, error, otherwise) from error
 
 
 @contextmanager

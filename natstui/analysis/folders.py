@@ -14,10 +14,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from natstui.errors import AnalysisError
-from natstui.files import open_lock
+from natstui.files import failure_kind, open_lock
 from natstui.paths import private_folder
 
 CONNECT_PORT = 15002
+_ROOM_BYTES = 1 << 20
+"""The tables of the smallest recording need as much."""
 CONNECT_WAIT_S = 10.0
 _ESCAPE = re.compile(r"\\(.)")
 _PACKED_TIMES = 12
@@ -119,9 +121,22 @@ def prepare_out(out: str) -> str:
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(b"x")
     except OSError as error:
-        raise AnalysisError(f"cannot write the tables to {path}: {error.strerror}") from error
+        kind = failure_kind(error, AnalysisError)
+        raise kind(f"cannot write the tables to {path}: {error.strerror}") from error
     _check_own_tables(path)
     return str(path)
+
+
+def check_room(out: str) -> None:
+    """Raise WriteFailed before Spark starts where a local disk has no room for any tables."""
+    if is_url(out):
+        return
+    try:
+        with tempfile.TemporaryFile(dir=out) as file:
+            file.write(bytes(_ROOM_BYTES))
+    except OSError as error:
+        kind = failure_kind(error, AnalysisError)
+        raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
 
 
 def _check_own_tables(out: Path) -> None:
@@ -156,7 +171,8 @@ def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
     try:
         descriptor = open_lock(Path(out, _LOCK))
     except OSError as error:
-        raise AnalysisError(f"cannot write the tables to {out}: {error.strerror}") from error
+        kind = failure_kind(error, AnalysisError)
+        raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from natstui.analysis import defaults
-from natstui.analysis.folders import check_sessions, prepare_out
+from natstui.analysis.folders import check_room, check_sessions, prepare_out
 from natstui.analysis.known import known_result, state_of
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
 from natstui.analysis.progress import Send, TextSend, open_pipe, print_into
 from natstui.errors import AnalysisError, NatstuiError
+from natstui.files import failure_kind
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCELLED = 130
@@ -62,9 +63,8 @@ def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=parent)
     except OSError as error:
         where = parent or tempfile.gettempdir()
-        raise AnalysisError(
-            f"cannot write to the scratch folder {where}: {error.strerror}"
-        ) from error
+        kind = failure_kind(error, AnalysisError)
+        raise kind(f"cannot write to the scratch folder {where}: {error.strerror}") from error
 
 
 def _result(words: argparse.Namespace, scratch: Path, log: Path, send: Send) -> dict[str, Any]:
@@ -73,6 +73,7 @@ def _result(words: argparse.Namespace, scratch: Path, log: Path, send: Send) -> 
     state = None if words.remote else state_of(words, sessions)
     if state is not None and (known := known_result(words.out, state)) is not None:
         return known
+    check_room(words.out)
     # Spark takes seconds to import and to start: only where there is something new.
     from natstui.analysis.pipeline import run
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from natstui.errors import AnalysisError
-from natstui.files import open_log
+from natstui.files import open_log, writing
 from natstui.output import text_file
 
 if TYPE_CHECKING:
@@ -40,11 +40,9 @@ def open_pipe() -> Send:
 
 
 def print_into(log: Path) -> None:
-    """Put into a file what Spark prints; raises AnalysisError."""
-    try:
+    """Put into a file what Spark prints; raises AnalysisError and WriteFailed."""
+    with writing(log, AnalysisError):
         descriptor = open_log(log, mode=0o600)
-    except OSError as error:
-        raise AnalysisError(f"cannot write the log {log}: {error.strerror}") from error
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)

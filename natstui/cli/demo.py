@@ -18,6 +18,7 @@ import click
 from natstui.children import own_program
 from natstui.cli.sections import command
 from natstui.errors import BrokerFailed, UsageError
+from natstui.files import write_failure
 from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import private_folder
 
@@ -72,8 +73,7 @@ def _writable(store: Path) -> Path:
         with tempfile.TemporaryFile(dir=store):
             return store.resolve()
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(f"--store {store}: cannot be written: {reason}") from error
+        raise write_failure(store, error) from error
 
 
 def _opened(process: subprocess.Popen[bytes], scratch: Path) -> Shop:

@@ -14,7 +14,7 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.config.references import nsc_profile
 from natstui.errors import UsageError
-from natstui.files import read_plain, write_complete
+from natstui.files import read_plain, write_complete, writing
 from natstui.paths import private_folder, user_path
 
 # The field of a context file → the setting of `config.toml` that means the same.
@@ -198,11 +198,10 @@ def remove_context(name: str) -> None:
 
 @contextmanager
 def _refusals_of(path: Path) -> Iterator[None]:
-    """Turn what a file system refuses, and what it cannot hold, into UsageError."""
+    """Turn what a file system refuses, and what it cannot hold, into UsageError or WriteFailed."""
     try:
-        yield
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        with writing(path):
+            yield
     except UnicodeError as error:
         raise UsageError(f"{path} cannot be written: it is not UTF-8") from error
 

@@ -10,7 +10,7 @@ import platformdirs
 
 from natstui.asset_file import read_asset_file
 from natstui.errors import UsageError
-from natstui.files import write_complete
+from natstui.files import write_complete, writing
 from natstui.model.assets.templates import BUILT_IN, Template
 from natstui.paths import private_folder
 
@@ -40,11 +40,9 @@ def save_template(name: str, config: Mapping[str, object], folder: Path | None =
     if not name or "/" in name or name.startswith("."):
         raise UsageError(f"{name!r} cannot name a template")
     lines = [f"{key} = {_toml(value)}\n" for key, value in config.items() if key != "name"]
-    try:
+    with writing(file):
         private_folder(file.parent)
         write_complete(file, "".join(lines).encode())
-    except OSError as error:
-        raise UsageError(f"the template {file} cannot be written: {error}") from error
     return file
 
 

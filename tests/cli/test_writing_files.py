@@ -13,7 +13,15 @@ import pytest
 
 from tests.accounts import Account
 from tests.hostile_commands import filled
-from tests.write_cases import EVENTS, IN_THE_WAY, LONG, WRITINGS, make_foreign
+from tests.write_cases import (
+    EVENTS,
+    FOREIGN,
+    IN_THE_WAY,
+    LONG,
+    NO_SPARK,
+    WRITINGS,
+    make_foreign,
+)
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -27,23 +35,50 @@ def without_rights() -> list[str]:
     return [setpriv, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 
 
+def cases_of(command: str, *ways: str) -> tuple[str, ...]:
+    """Return the cases of a command in some situations."""
+    return tuple(f"{command}::{way}" for way in ways)
+
+
+OF_OTHERS = (FOREIGN,) if os.geteuid() == 0 else ()
+"""Only root can make what is of another owner."""
 GROUPS = {
     "bench": ("bench --csv",),
     "record": ("record", "record --log-file"),
     "analyze": ("analyze --html", "analyze --notebook", "analyze --log", "analyze --scratch"),
     "screenshot": ("screenshot",),
-    **{name: (name,) for name in LONG},
+    "demo --store": ("demo --store",),
+    "analyze --out, refused": cases_of("analyze --out", *NO_SPARK, *OF_OTHERS),
+    "analyze --out, made": cases_of("analyze --out", "nothing", "no parent", "an empty folder"),
+    "analyze --out, beside": cases_of(
+        "analyze --out", "a folder with files", "a link to a folder", "links at temporary names"
+    ),
+    "analyze --out, two": cases_of("analyze --out", "two writers"),
+    "analyze --out, killed": cases_of("analyze --out", "kill -9"),
 }
-"""Commands that start processes; all others are in a group without a name."""
-FAULTS = (pytest.mark.faults, pytest.mark.spark, pytest.mark.timeout(600))
-REST = tuple(set(WRITINGS) - {name for names in GROUPS.values() for name in names})
+"""Commands that start processes, some situation by situation; all others are in no group."""
+FAULTS = (pytest.mark.faults, pytest.mark.spark)
+REST = tuple(
+    set(WRITINGS) - {name.partition("::")[0] for names in GROUPS.values() for name in names}
+)
+
+
+def expected(case: str) -> set[tuple[str, str]]:
+    """Return the command and the situations that a case tries."""
+    name, _, way = case.partition("::")
+    return {(name, one) for one in ((way,) if way else (*IN_THE_WAY, *EVENTS))}
+
+
+def test_every_situation_of_a_long_command_is_tried() -> None:
+    tried = {pair for cases in GROUPS.values() for case in cases for pair in expected(case)}
+    assert tried >= {(name, way) for name in LONG for way in (*IN_THE_WAY, *EVENTS)}
 
 
 @pytest.mark.parametrize(
     "group",
     [
         "", "bench", "record", "screenshot", pytest.param("analyze", marks=pytest.mark.spark),
-        *(pytest.param(name, marks=FAULTS) for name in LONG),
+        *(pytest.param(name, marks=FAULTS) for name in GROUPS if name.startswith(LONG)),
     ],
 )  # fmt: skip
 def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, group: str) -> None:
@@ -59,7 +94,7 @@ def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, g
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=580 if names[0] in LONG else 280,
+        timeout=280,
         check=False,
     )  # fmt: skip
     cases = [json.loads(line) for line in done.stdout.splitlines()]
@@ -67,4 +102,4 @@ def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, g
     assert not wrong, "\n".join(map(json.dumps, wrong))
     assert done.returncode == 0, done.stderr
     tried = {(case["command"], case["in_the_way"]) for case in cases}
-    assert tried >= {(name, way) for name in names for way in (*IN_THE_WAY, *EVENTS)}
+    assert tried >= {pair for name in names for pair in expected(name)}

@@ -26,7 +26,7 @@ from natstui.cli.sections import command
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
-from natstui.files import check_replaceable, write_complete
+from natstui.files import check_replaceable, write_complete, writing
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 from natstui.units import UNKNOWN
 
@@ -268,10 +268,8 @@ def _check_files(page_file: Path | None, notebook_file: Path | None) -> None:
         if file and not file.absolute().parent.is_dir():
             raise AnalysisError(f"cannot write {file}: its folder does not exist")
         if file:
-            try:
+            with writing(file, AnalysisError):
                 check_replaceable(file, replaces=True)
-            except OSError as error:
-                raise AnalysisError(f"cannot write {file}: {error.strerror}") from error
     # A page is only read; into a notebook people write.
     if notebook_file and notebook_file.exists():
         raise AnalysisError(f"{notebook_file} exists already, maybe with cells of yours")
@@ -291,11 +289,9 @@ def _write_files(
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that appears complete; raises AnalysisError."""
-    try:
+    """Write a file that appears complete; raises AnalysisError and WriteFailed."""
+    with writing(file, AnalysisError):
         write_complete(file, text.encode())
-    except OSError as error:
-        raise AnalysisError(f"cannot write {file}: {error.strerror}") from error
     click.echo(f"natstui: wrote {file}", err=True)
 
 

@@ -15,7 +15,7 @@ from natstui.cli.options import ConnectionFlags, watching_flags
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import print_recorded
 from natstui.errors import UsageError
-from natstui.files import open_log
+from natstui.files import open_log, writing
 from natstui.paths import user_path
 
 
@@ -155,10 +155,8 @@ def _opened(path: Path | None) -> IO[str]:
     """Return where to log; a file is written line by line."""
     if path is None:
         return sys.stderr
-    try:
+    with writing(path):
         return open(open_log(path), "a", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise UsageError(f"cannot write the log file {path}: {error.strerror}") from error
 
 
 def _logger(log: IO[str]) -> Callable[[str], None]:

@@ -8,16 +8,22 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
-from natstui.files import check_replaceable, has_unfinished, publish_file, unfinished
+from natstui.errors import BackupError, RequestFailed, UsageError
+from natstui.files import (
+    check_replaceable,
+    has_unfinished,
+    publish_file,
+    unfinished,
+    writing,
+)
 from natstui.jetstream.messages.copying.account import Account
 from natstui.jetstream.messages.copying.selection import read_of
 from natstui.jetstream.messages.decode import headers_of
@@ -58,7 +64,7 @@ class MessageFile:
                 f"what was copied to {self.path} before is not there any more: "
                 "copy again without --resume"
             )
-        with self._writing():
+        with writing(self.path):
             check_replaceable(self.path, replaces=False)
             folder = self._held.enter_context(unfinished(self.path))
             self._part = folder / _PART_NAME
@@ -75,20 +81,13 @@ class MessageFile:
 
     def __exit__(self, *_: object) -> None:
         # What is not written yet may still find the disk full.
-        with self._writing():
+        with writing(self.path):
             self._held.close()
-
-    @contextmanager
-    def _writing(self, kind: type[NatstuiError] = UsageError) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise kind(f"{self.path} cannot be written: {error.strerror}") from error
 
     def write(self, one: Read, subject: str) -> None:
         """Write a message; raises BackupError when the disk is full."""
         assert self._file is not None
-        with self._writing(BackupError):
+        with writing(self.path, BackupError):
             self._file.write(_line_of(dataclasses.replace(one.as_stored(), subject=subject)))
         account = self._account
         account.read_msgs += 1
@@ -100,7 +99,7 @@ class MessageFile:
     def sync(self) -> None:
         """Wait until all of it is on the disk; raises BackupError."""
         assert self._file is not None
-        with self._writing(BackupError):
+        with writing(self.path, BackupError):
             self._file.flush()
             os.fsync(self._file.fileno())
         self._account.done_seq = self._account.last_seq
@@ -116,7 +115,7 @@ class MessageFile:
     def end(self) -> None:
         """Give it its name; raises UsageError when something has that name by now."""
         assert self._part is not None
-        with self._writing():
+        with writing(self.path):
             publish_file(self._part, self.path, replaces=False)
             self._part.parent.rmdir()
 

@@ -1,14 +1,17 @@
-"""Whether a plan can be run at all: every mistake is one sentence. Pure."""
+"""Whether a plan can be run at all: every mistake is one sentence; and the size of its payload."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from natstui.errors import UsageError
 from natstui.model.bench.plan import (
     BenchmarkPlan,
+    Payload,
     Role,
 )
 
@@ -105,3 +108,10 @@ def _numbers(role: Role) -> Iterator[str]:
         yield "a rate is not negative"
     if any(max(one.start_per_s, one.end_per_s) <= 0 for one in role.schedule):
         yield "a rate is above 0"
+
+
+def sized(payload: Payload) -> Payload:
+    """Return a payload with the size of its file; one that is not there is told by `check`."""
+    if payload.kind != "file" or not os.path.isfile(payload.file or ""):
+        return payload
+    return replace(payload, size_bytes=os.path.getsize(payload.file or ""), size_max_bytes=None)

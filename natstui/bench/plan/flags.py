@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from natstui.bench.plan.check import check
-from natstui.bench.plan.payload import sized
+from natstui.bench.plan.check import check, sized
 from natstui.bench.plan.scenario import segments
 from natstui.errors import UsageError
 from natstui.model.bench.patterns import patterns_that, traits

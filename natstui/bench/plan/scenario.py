@@ -15,8 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from natstui.bench.plan.check import check
-from natstui.bench.plan.payload import sized
+from natstui.bench.plan.check import check, sized
 from natstui.bench.plan.removed import ONE_CLIENT
 from natstui.errors import UsageError
 from natstui.files import MOST_TEXT_BYTES, read_given

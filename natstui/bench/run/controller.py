@@ -12,8 +12,7 @@ from typing import TypeVar
 from natstui.bench.job.content import check_fits, payload_place
 from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
 from natstui.bench.job.schedule import segment_at
-from natstui.bench.plan.check import mistakes
-from natstui.bench.plan.payload import sized
+from natstui.bench.plan.check import mistakes, sized
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess

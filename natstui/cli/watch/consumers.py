@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,6 +20,7 @@ from natstui.cli.watch.values import (
 )
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import EMPTY, PERCENTILES
+from natstui.model.columns import CONSUMER_TITLES
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.age import activity_at_us, consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s
@@ -143,23 +144,27 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
     return msgspec.convert({**known, **values_at(columns, row), **computed}, ConsumerRow)
 
 
+def _column(key: str, **more: Any) -> Column:
+    return Column(CONSUMER_TITLES[key], **more)
+
+
 _CONSUMER = (
-    Column("STREAM", numeric=False, shrinks=True),
-    Column("CONSUMER", numeric=False, shrinks=True),
-    Column("STATUS", numeric=False),
-    Column("MODE", numeric=False, drop_order=10),
-    Column("ACK", numeric=False, drop_order=9),
-    Column("PENDING"),
-    Column("ACK PEND", drop_order=1),
-    Column("REDEL", drop_order=3),
-    Column("WAITING", drop_order=6),
-    Column("DELIV/s", drop_order=2),
-    Column("ACK/s", drop_order=4),
-    Column("LAG", drop_order=5),
-    Column("DRAIN", drop_order=7),
+    _column("stream", numeric=False, shrinks=True),
+    _column("name", numeric=False, shrinks=True),
+    _column("status", numeric=False),
+    _column("mode", numeric=False, drop_order=10),
+    _column("ack", numeric=False, drop_order=9),
+    _column("pending"),
+    _column("ack_pending", drop_order=1),
+    _column("redelivered", drop_order=3),
+    _column("waiting", drop_order=6),
+    _column("delivered_rate", drop_order=2),
+    _column("acked_rate", drop_order=4),
+    _column("lag", drop_order=5),
+    _column("drain", drop_order=7),
     Column("ACK FLOOR", drop_order=11),
     Column("DELIVERED", drop_order=12),
-    Column("ACTIVE", drop_order=8),
+    _column("activity", drop_order=8),
 )
 
 
@@ -170,7 +175,10 @@ def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list
         for row in rows
         if row.status_level in COLOURS
     }
-    columns = [replace(it, colours=colours) if it.title == "STATUS" else it for it in _CONSUMER]
+    columns = [
+        replace(it, colours=colours) if it.title == CONSUMER_TITLES["status"] else it
+        for it in _CONSUMER
+    ]
     return table(columns, [_consumer_cells(row) for row in rows], width_cells)
 
 

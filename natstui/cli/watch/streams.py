@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ from natstui.cli.watch.values import (
     values_at,
 )
 from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.columns import STREAM_TITLES
 from natstui.model.findings.verdict import stream_verdict
 from natstui.model.live.age import stream_is_stale
 from natstui.model.live.limits import Fill, used_percent
@@ -135,23 +136,27 @@ def _stream_row(state: State, row: int) -> StreamRow:
     return msgspec.convert({**known, **values_at(columns, row), **computed}, StreamRow)
 
 
+def _column(key: str, **more: Any) -> Column:
+    return Column(STREAM_TITLES[key], **more)
+
+
 _STREAM = (
-    Column("STREAM", numeric=False, shrinks=True),
-    Column("KIND", numeric=False, drop_order=9),
-    Column("SUBJECTS", numeric=False, drop_order=8, shrinks=True),
-    Column("RETAINS", numeric=False, drop_order=10),
-    Column("MSGS"),
-    Column("BYTES", drop_order=2),
-    Column("IN/s"),
-    Column("B/s", drop_order=5),
-    Column("OUT/s", drop_order=3),
-    Column("FIRST SEQ", drop_order=12),
-    Column("LAST SEQ", drop_order=11),
-    Column("NEWEST", drop_order=4),
-    Column("USED", drop_order=6),
-    Column("FULL IN", drop_order=7),
-    Column("CONS", drop_order=1),
-    Column("LEADER", numeric=False, drop_order=13, shrinks=True),
+    _column("name", numeric=False, shrinks=True),
+    _column("kind", numeric=False, drop_order=9),
+    _column("subjects", numeric=False, drop_order=8, shrinks=True),
+    _column("retention", numeric=False, drop_order=10),
+    _column("msgs"),
+    _column("bytes", drop_order=2),
+    _column("in"),
+    _column("in_bytes", drop_order=5),
+    _column("removed", drop_order=3),
+    _column("first_seq", drop_order=12),
+    _column("last_seq", drop_order=11),
+    _column("last_age", drop_order=4),
+    _column("used", drop_order=6),
+    _column("full", drop_order=7),
+    _column("consumers", drop_order=1),
+    _column("leader", numeric=False, drop_order=13, shrinks=True),
 )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from natstui.clean import clean_line
+from natstui.model.columns import CONSUMER_TITLES
 from natstui.model.findings.thresholds import NEAR_LAG_S
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import activity_at_us, consumer_lag
@@ -231,26 +233,29 @@ def _by_activity(view: ConsumerView) -> Sequence[object]:
     return [None if at is None else -at for at in times]
 
 
-_number: Callable[..., ColumnSpec[ConsumerView]] = ColumnSpec
-_words: Callable[..., ColumnSpec[ConsumerView]] = partial(ColumnSpec, align="left", descends=False)
+def _number(key: str, *place: Any, **more: Any) -> ColumnSpec[ConsumerView]:
+    return ColumnSpec(key, CONSUMER_TITLES[key], *place, **more)
+
+
+_words = partial(_number, align="left", descends=False)
 
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
-    _words("name", "CONSUMER", 16, 0, name, _by_name("name"), flex=2),
-    _words("stream", "STREAM", 12, 5, stream, _by_name("stream"), flex=2),
-    _words("status", "STATUS", 18, 1, status, _by_status, descends=True),
-    _words("mode", "MODE", 4, 16, mode, _by_config("pull")),
-    _words("life", "LIFE", 7, 17, life, _by_config("durable")),
-    _words("ack", "ACK", 8, 15, ack_policy, _by_config("ack_policy")),
-    _number("pending", "PENDING", 7, 2, pending, _by("pending_msgs")),
-    _number("ack_pending", "ACK PEND", 11, 3, ack_pending, _by("ack_pending_msgs")),
-    _number("redelivered", "REDEL", 6, 7, redelivered, _by("redelivered_msgs")),
-    _number("waiting", "WAITING", 7, 10, waiting, _by("waiting_pulls_count")),
-    _number("delivered_rate", "DELIV/s", 7, 4, delivered_rate, _by_rate("delivered_consumer_seq")),
-    _number("acked_rate", "ACK/s", 6, 6, acked_rate, _by_acks),
-    _number("lag", "LAG", 7, 8, lag, _by_lag),
-    _number("drain", "DRAIN", 7, 9, drain, _by_drain),
-    _words("trend", "PENDING 1m", TREND_WIDTH, 11, trend, _by("pending_msgs")),
-    _number("floor", "ACK FLOOR s/c", 15, 13, ack_floor, _by("ack_floor_stream_seq")),
-    _number("delivered", "DELIVERED s/c", 15, 14, delivered, _by("delivered_stream_seq")),
-    _number("activity", "ACTIVE", 7, 12, activity, _by_activity, descends=False),
+    _words("name", 16, 0, name, _by_name("name"), flex=2),
+    _words("stream", 12, 5, stream, _by_name("stream"), flex=2),
+    _words("status", 18, 1, status, _by_status, descends=True),
+    _words("mode", 4, 16, mode, _by_config("pull")),
+    _words("life", 7, 17, life, _by_config("durable")),
+    _words("ack", 8, 15, ack_policy, _by_config("ack_policy")),
+    _number("pending", 7, 2, pending, _by("pending_msgs")),
+    _number("ack_pending", 11, 3, ack_pending, _by("ack_pending_msgs")),
+    _number("redelivered", 6, 7, redelivered, _by("redelivered_msgs")),
+    _number("waiting", 7, 10, waiting, _by("waiting_pulls_count")),
+    _number("delivered_rate", 7, 4, delivered_rate, _by_rate("delivered_consumer_seq")),
+    _number("acked_rate", 6, 6, acked_rate, _by_acks),
+    _number("lag", 7, 8, lag, _by_lag),
+    _number("drain", 7, 9, drain, _by_drain),
+    _words("trend", TREND_WIDTH, 11, trend, _by("pending_msgs")),
+    _number("floor", 15, 13, ack_floor, _by("ack_floor_stream_seq")),
+    _number("delivered", 15, 14, delivered, _by("delivered_stream_seq")),
+    _number("activity", 7, 12, activity, _by_activity, descends=False),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from natstui.clean import clean_line
+from natstui.model.columns import STREAM_TITLES
 from natstui.model.findings.thresholds import FULL_SOON_S
 from natstui.model.live.history import Point
 from natstui.model.live.limits import Fill, is_near, used_percent
@@ -303,35 +305,38 @@ def _by_rates(name: str) -> Sort:
     return lambda view: [getattr(view.rates(row), name) for row in range(len(view))]
 
 
-_number: Callable[..., ColumnSpec[StreamView]] = ColumnSpec
-_words: Callable[..., ColumnSpec[StreamView]] = partial(ColumnSpec, align="left", descends=False)
+def _number(key: str, *place: Any, **more: Any) -> ColumnSpec[StreamView]:
+    return ColumnSpec(key, STREAM_TITLES[key], *place, **more)
+
+
+_words = partial(_number, align="left", descends=False)
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
-    _words("name", "STREAM", 18, 0, name, _by_name, flex=1),
-    _words("status", "STATUS", 21, 5, status, _by_status, flex=1, max_width=26, descends=True),
-    _words("kind", "KIND", 6, 12, kind, _by_config("kind")),
-    _words("subjects", "SUBJECTS", 14, 15, subjects, _by_config("subjects"), flex=3),
-    _words("storage", "STORE", 6, 18, storage, _by_config("storage")),
-    _words("retention", "RETAINS", 9, 14, retention, _by_config("retention")),
-    _number("msgs", "MSGS", 6, 1, msgs, _by("stored_msgs")),
-    _number("bytes", "BYTES", 8, 3, size, _by("stored_bytes")),
-    _number("in", "IN/s", 6, 2, in_rate, _by_rate),
-    _number("in_bytes", "B/s", 9, 7, in_bytes, _by_rates("in_bytes_per_s")),
-    _number("removed", "OUT/s", 6, 6, removed, _by_rates("removed_msgs_per_s")),
-    _words("trend", "INGEST 1m", TREND_WIDTH, 4, trend, _by_rate),
-    _number("consumers", "CONS", 5, 8, consumers, _by("consumers_count")),
-    _number("first_seq", "FIRST SEQ", 10, 16, first_seq, _by("first_seq")),
-    _number("first_age", "OLDEST", 7, 9, first_age, _by_age("first_at_us")),
-    _number("last_seq", "LAST SEQ", 10, 13, last_seq, _by("last_seq")),
-    _number("last_age", "NEWEST", 7, 10, last_age, _by_age("last_at_us")),
-    _words("used", "USED", USED_WIDTH + 5, 10, used, _by_most_used, descends=True,
+    _words("name", 18, 0, name, _by_name, flex=1),
+    _words("status", 21, 5, status, _by_status, flex=1, max_width=26, descends=True),
+    _words("kind", 6, 12, kind, _by_config("kind")),
+    _words("subjects", 14, 15, subjects, _by_config("subjects"), flex=3),
+    _words("storage", 6, 18, storage, _by_config("storage")),
+    _words("retention", 9, 14, retention, _by_config("retention")),
+    _number("msgs", 6, 1, msgs, _by("stored_msgs")),
+    _number("bytes", 8, 3, size, _by("stored_bytes")),
+    _number("in", 6, 2, in_rate, _by_rate),
+    _number("in_bytes", 9, 7, in_bytes, _by_rates("in_bytes_per_s")),
+    _number("removed", 6, 6, removed, _by_rates("removed_msgs_per_s")),
+    _words("trend", TREND_WIDTH, 4, trend, _by_rate),
+    _number("consumers", 5, 8, consumers, _by("consumers_count")),
+    _number("first_seq", 10, 16, first_seq, _by("first_seq")),
+    _number("first_age", 7, 9, first_age, _by_age("first_at_us")),
+    _number("last_seq", 10, 13, last_seq, _by("last_seq")),
+    _number("last_age", 7, 10, last_age, _by_age("last_at_us")),
+    _words("used", USED_WIDTH + 5, 10, used, _by_most_used, descends=True,
            from_width=120),
-    _number("msgs_used", "MSG%", 5, 19, msgs_used, _by_used("msgs")),
-    _number("bytes_used", "BYTE%", 6, 19, bytes_used, _by_used("bytes")),
-    _number("age_used", "AGE%", 5, 21, age_used, _by_used("age")),
-    _number("full", "FULL IN", 7, 17, full, _by_full, descends=False),
-    _number("holes", "HOLES", 8, 20, holes, _by("deleted_msgs")),
-    _words("leader", "LEADER", 12, 11, leader, _by("leader"), flex=1),
-    _words("replicas", "REPLICAS", 14, 9, replicas, _by("leader"), flex=1, max_width=40,
+    _number("msgs_used", 5, 19, msgs_used, _by_used("msgs")),
+    _number("bytes_used", 6, 19, bytes_used, _by_used("bytes")),
+    _number("age_used", 5, 21, age_used, _by_used("age")),
+    _number("full", 7, 17, full, _by_full, descends=False),
+    _number("holes", 8, 20, holes, _by("deleted_msgs")),
+    _words("leader", 12, 11, leader, _by("leader"), flex=1),
+    _words("replicas", 14, 9, replicas, _by("leader"), flex=1, max_width=40,
            from_width=160),
 )  # fmt: skip

@@ -48,8 +48,6 @@ from natstui.tui.messages.listening.cells import (
     SUBJECT_COLUMNS,
     HeardView,
     SubjectView,
-)
-from natstui.tui.messages.listening.text import (
     gap_text,
     look_text,
     newest_text,

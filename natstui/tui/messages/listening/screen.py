@@ -61,6 +61,11 @@ _decoder = decoder_of(Heard)
 _BOTH, _SUBJECTS, _MESSAGES = "-both", "-subjects", "-messages"
 _PANES = (_BOTH, _SUBJECTS, _MESSAGES)
 _DEEPEST_LEVEL = 16
+_CHOICES = (("leave", "do not listen"), ("listen", "take its messages"))
+_TOLD = (
+    "A push consumer delivers to whoever listens to its deliver subject,",
+    "and here nobody processes or acknowledges what comes.",
+)
 
 
 class HeardSource:
@@ -80,13 +85,6 @@ class HeardSource:
     def called(self, number: int) -> str:
         """Return the how manieth it was."""
         return f"heard {number:,}"
-
-
-_CHOICES = (("leave", "do not listen"), ("listen", "take its messages"))
-_TOLD = (
-    "A push consumer delivers to whoever listens to its deliver subject,",
-    "and here nobody processes or acknowledges what comes.",
-)
 
 
 class HeldTable(BigTable):

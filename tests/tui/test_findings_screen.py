@@ -37,9 +37,11 @@ from natstui.tui.kit.table.widths import place
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.accounts import Account
+from tests.model.builders import snapshot
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.viewer import Viewer, replaying, viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, replaying, viewing
 
 HOSTILE = "\x1b]2;x\x07[/]\u202e"
 
@@ -357,3 +359,34 @@ async def test_a_replay_shows_the_findings_of_its_moment_and_asks_no_server(
         await viewer.until(viewer.rows, "hints")
         await viewer.press("home", "d")
         await viewer.until(lambda: "EVIDENCE" in viewer.text, "the detail")
+
+
+def test_many_of_a_kind_are_one_row_with_how_many_others_there_are() -> None:
+    every = [finding(kinds.PAUSED, number, f"c{number}") for number in range(40)]
+    state = known([*every, finding(kinds.POISON, 5, "loop")])
+    found = Found(state, folds=True)
+    view = FindingView(state, 0, found)
+    rows = in_order(view, FINDING_COLUMNS, FindingsScreen.START)
+    cells = [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
+    assert [row[2] for row in cells] == ["S › loop", "S › c0 and 39 others"]
+    assert found.is_folded and len(found.open) == 41
+    assert not Found(state).is_folded and len(shown(state)) == 41
+    few = known(every[:3])
+    assert not Found(few, folds=True).is_folded
+
+
+async def test_a_key_shows_each_of_a_kind_and_folds_them_again() -> None:
+    rows = [
+        {"stream": "S", "name": f"c{number}", "created_at_us": 7, "leader": "n1", "paused": True}
+        for number in range(6)
+    ]
+    stream = {"name": "S", "created_at_us": 7, "leader": "n1", "consumers_count": 6}
+    polls = [snapshot(second, [stream], rows) for second in range(1, 5)]
+    async with fed(engine_records()[0], *polls, first="findings") as viewer:
+        folded = "alike are folded: a shows each"
+        await viewer.until(lambda: folded in viewer.words, "the line above says so")
+        assert "S › c0 and 5 others" in viewer.words
+        await viewer.press("a")
+        await viewer.until(lambda: "S › c5" in viewer.words, "each has a row")
+        await viewer.press("a")
+        await viewer.until(lambda: "and 5 others" in viewer.words, "they are folded again")

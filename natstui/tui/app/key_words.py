@@ -62,6 +62,7 @@ _WORDS: Mapping[str, str] = {
     "finding.act": "do what the advice says; it asks first",
     "finding.go": "go to what it is about",
     "finding.hints": "also what is only worth knowing of settings",
+    "finding.fold": "every finding in a row of its own, or many of a kind in one",
     "finding.over": "also what is over, until a moment ago",
     "finding.messages": "the messages it names",
     "finding.silence": "say nothing of it for a while, or again",

@@ -8,7 +8,7 @@ from functools import partial
 from natstui.clean import clean_line
 from natstui.model.findings.catalogue.account import A_UNLIMITED
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
-from natstui.model.findings.finding import Entity, Finding, worst_first
+from natstui.model.findings.finding import Entity, Finding, folded, worst_first
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.silences import Silence
@@ -33,10 +33,11 @@ class Found:
         *,
         with_hints: bool = False,
         with_over: bool = True,
+        folds: bool = False,
     ) -> None:
         """`hints` are those about settings; what is only worth knowing of them may be left out.
 
-        So may those that are over.
+        So may those that are over. With `folds`, many open ones of a kind are one row.
         """
         known = state.findings
         every = [*known.open(), *(it for it in hints if known.silence_of(it) is None)]
@@ -48,8 +49,18 @@ class Found:
         """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
         self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_over else ())]
-        self.others_text: Sequence[str] = ()
-        """For each row, how many others of its kind it has with it; empty where each is alone."""
+        lines = folded(self.open) if folds else []
+        row_of = {id(it): row for row, it in enumerate(self.open)}
+        self.others_text = {row_of[id(line.first)]: line.others_text for line in lines}
+        """Row → how many others of its kind it has with it; without any where none is folded."""
+        self.rows: Sequence[int] = range(len(self.all))
+        if folds:
+            self.rows = [*self.others_text, *range(len(self.open), len(self.all))]
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a row has others of its kind with it."""
+        return any(self.others_text.values())
 
 
 def is_hint(finding: Finding) -> bool:
@@ -71,8 +82,8 @@ class FindingView(View):
         return len(self.found.all)
 
     def rows(self) -> Sequence[int]:
-        """Return all rows."""
-        return range(len(self))
+        """Return the rows to show: all, or those that have the others of their kind with them."""
+        return self.found.rows
 
     def at(self, row: int) -> Finding:
         """Return the finding of a row."""
@@ -141,7 +152,7 @@ def _code(view: FindingView, row: int) -> Cell:
 
 def _entity(view: FindingView, row: int) -> Cell:
     """The stream or the consumer that it is about, the account, or what cannot be seen."""
-    others = view.found.others_text[row] if row < len(view.found.others_text) else ""
+    others = view.found.others_text.get(row)
     text = " ".join(filter(None, (entity_text(view.at(row).entity), others)))
     return Cell(text, "strong" if view.told(row) else "dim")
 

@@ -24,6 +24,7 @@ from natstui.tui.frame.systems import SystemState, joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.frame.table_text import empty_text
 from natstui.tui.frame.view import View
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected
 
@@ -44,6 +45,7 @@ class FindingsScreen(TableScreen):
         *FindingKeys.BINDINGS,
         Binding("i", "hints", "Hints", id="finding.hints"),
         Binding("f", "over", "Over", id="finding.over"),
+        Binding("a", "fold", "Fold", id="finding.fold", show=False),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = FINDING_COLUMNS
     NOUN = "findings"
@@ -62,6 +64,7 @@ class FindingsScreen(TableScreen):
         self.finding = FindingKeys(self, self.chosen)
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._with_hints = self._with_over = False
+        self._folds = True
         self._caches: dict[str, FindingsCache] = {}
         """What was found in each system, by its name."""
 
@@ -76,7 +79,10 @@ class FindingsScreen(TableScreen):
         def of_one(one: SystemState) -> FindingView:
             cache = self._caches.setdefault(one.name, FindingsCache())
             found = cache.found_in(
-                one.state, with_hints=self._with_hints, with_over=self._with_over
+                one.state,
+                with_hints=self._with_hints,
+                with_over=self._with_over,
+                folds=self._folds and not self.ordering.order.pattern,
             )
             return FindingView(one.state, one.late_us, found)
 
@@ -109,6 +115,8 @@ class FindingsScreen(TableScreen):
         if not self.state.costs:
             return rest
         counts = counts_text([one.found for one in self._caches.values()], self._with_over)
+        if any(one.found.is_folded for one in self._caches.values()):
+            counts += f"  ·  alike are folded: {key_of(self, 'finding.fold')} shows each"
         return counts if self.ordering.order == self.START else f"{counts}  ·  {rest}"
 
     def chosen(self) -> Finding | None:
@@ -149,6 +157,11 @@ class FindingsScreen(TableScreen):
         self._with_over = not self._with_over
         self.refresh_state()
 
+    def action_fold(self) -> None:
+        """Show every finding in a row of its own, or fold those that are alike again."""
+        self._folds = not self._folds
+        self.refresh_state()
+
     def action_hints(self) -> None:
         """Show also what is only worth knowing of settings, or leave it out again."""
         self._with_hints = not self._with_hints
@@ -163,14 +176,16 @@ class FindingsCache:
         self.found = Found(State())
         self._made_for: tuple[object, ...] = ()
 
-    def found_in(self, state: State, *, with_hints: bool, with_over: bool) -> Found:
+    def found_in(self, state: State, *, with_hints: bool, with_over: bool, folds: bool) -> Found:
         """Return the findings of a state; the same object while they are the same."""
-        made_for = (state.findings, self.hints.found, with_hints, with_over)
+        made_for = (state.findings, self.hints.found, with_hints, with_over, folds)
         if not self._made_for or any(
             new is not old for new, old in zip(made_for, self._made_for, strict=True)
         ):
             self._made_for = made_for
-            self.found = Found(state, self.hints.found, with_hints=with_hints, with_over=with_over)
+            self.found = Found(
+                state, self.hints.found, with_hints=with_hints, with_over=with_over, folds=folds
+            )
         return self.found
 
 

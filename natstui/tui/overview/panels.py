@@ -112,9 +112,10 @@ class _Worst(Found):
         self.left_out_count = 0
         lines = folded(serious)[:MOST_ROWS]
         self.open = [line.first for line in lines]
-        self.others_text = [line.others_text for line in lines]
+        self.others_text = {row: line.others_text for row, line in enumerate(lines)}
         self.silenced, self.over = [], []
         self.all = self.open
+        self.rows = range(len(self.all))
 
 
 def panels(systems: Sequence[SystemState]) -> list[Panel]:

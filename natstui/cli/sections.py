@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 CONNECTION = "Connection"
 """The section of the options that say where to connect."""
@@ -76,8 +77,32 @@ def _write_options(
                 formatter.write_dl(records)
 
 
+def _refuse_empty(command: click.Command, ctx: click.Context, *, empty_means: bool) -> None:
+    """Raise for an option whose value is empty: a variable that is not set is not "all" of it.
+
+    `empty_means`: of this command an empty value means something, but of its connection.
+    """
+    for option in command.params:
+        name = option.name or ""
+        value = ctx.params.get(name)
+        is_empty = value == "" or (isinstance(value, tuple) and "" in value)
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if (
+            is_empty
+            and isinstance(option, click.Option)
+            and not (empty_means and _section_of(option) != CONNECTION)
+        ):
+            raise click.UsageError(
+                f"{option.opts[0]} is empty: give it a value, or leave the option out", ctx
+            )
+
+
 class Command(click.Command):
     """A command with sections and examples in its help."""
+
+    empty_means = False
+    """Whether an empty value of its options means something: that a setting is removed."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*args, **options)
@@ -87,12 +112,14 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; the error for a flag of the connection says why there is none."""
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name not in _CONNECTION_FLAGS:
                 raise
             text = f"{error.option_name}: this command connects to no server, leave it out"
             raise click.UsageError(text, ctx) from None
+        _refuse_empty(self, ctx, empty_means=self.empty_means)
+        return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section, then the examples."""
@@ -113,7 +140,9 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; flags of the connection may stand before the command."""
-        return super().parse_args(ctx, _with_flags_behind(args))
+        left = super().parse_args(ctx, _with_flags_behind(args))
+        _refuse_empty(self, ctx, empty_means=False)
+        return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section, the commands, then the examples."""

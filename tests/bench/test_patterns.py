@@ -55,7 +55,12 @@ async def test_requests_are_answered(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"],
+    [
+        "js-publish-sync",
+        "js-publish-async",
+        pytest.param("js-publish-atomic", marks=pytest.mark.needs_server("2.12")),
+        pytest.param("js-publish-fast", marks=pytest.mark.needs_server("2.14")),
+    ],
 )
 async def test_what_is_published_is_stored(run: Run, pattern: Pattern) -> None:
     role = Role("pubs", pattern, 2, total_msgs=1_203, batch_msgs=100, window_msgs=300)
@@ -64,6 +69,14 @@ async def test_what_is_published_is_stored(run: Run, pattern: Pattern) -> None:
     books = result.accounting
     assert (books.sent_msgs, books.acked_msgs, books.stored_msgs) == (1_203, 1_203, 1_203)
     assert result.latencies.ack.total_count == 1_203
+
+
+@pytest.mark.needs_server(before="2.14")
+async def test_a_pattern_that_needs_a_newer_server_is_refused(run: Run) -> None:
+    with pytest.raises(
+        Refused, match=r"js-publish-fast: Fast batches needs server 2\.14 or newer"
+    ):
+        await run(Role("pubs", "js-publish-fast", total_msgs=10), stream=STREAM)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +106,7 @@ async def test_what_is_stored_is_delivered(
         assert result.counts.acks_confirmed_msgs == 1_500
 
 
+@pytest.mark.needs_server("2.11")
 async def test_stored_messages_are_read_back(run: Run) -> None:
     await run(Role("pubs", "js-publish-async", total_msgs=700), stream=replace(STREAM, keep=True))
     stream = replace(STREAM, create=False)
@@ -162,7 +176,13 @@ async def test_how_late_a_sender_begins_is_in_the_result_for_each_message(run: R
     assert (late.percentile_ns(50) or 0) > 0
 
 
-@pytest.mark.parametrize(("pattern", "most_bytes"), [("fast", 47), ("atomic", 70)])
+@pytest.mark.parametrize(
+    ("pattern", "most_bytes"),
+    [
+        pytest.param("fast", 47, marks=pytest.mark.needs_server("2.14")),
+        pytest.param("atomic", 70, marks=pytest.mark.needs_server("2.12")),
+    ],
+)
 async def test_a_batch_adds_no_more_to_a_message_than_that_of_the_nats_cli(
     run: Run, account: Account, pattern: str, most_bytes: int
 ) -> None:

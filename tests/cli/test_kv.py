@@ -60,6 +60,24 @@ async def test_what_is_put_here_is_read_with_another_client(
         assert [one.operation for one in await kv.history("a.b")] == ["PURGE"]
 
 
+async def test_a_stream_that_only_has_the_name_of_a_bucket_is_neither_deleted_nor_sealed(
+    shell: Shell,
+) -> None:
+    for name, words in (("KV_FAKE", ("kv", "rm")), ("OBJ_FAKE", ("object", "rm"))):
+        assert (await run(shell, "stream", "add", name, "--subjects", name)).returncode == 0
+        done = await run(shell, *words, "FAKE", "--yes")
+        assert done.returncode == 5, done.stderr
+        assert f"stream {name} is no bucket: its subjects are {name}" in done.stderr
+    done = await run(shell, "object", "seal", "FAKE", "--yes")
+    assert (done.returncode, "is no bucket" in done.stderr) == (5, True), done.stderr
+    for words in (("kv", "add", "B"), ("object", "add", "B"), ("kv", "rm", "B", "--yes"),
+                  ("object", "rm", "B", "--yes")):  # fmt: skip
+        done = await run(shell, *words)
+        assert done.returncode == 0, (words, done.stderr)
+    listed = await run(shell, "stream", "ls", "--json")
+    assert {row["config"]["name"] for row in json.loads(listed.stdout)} == {"KV_FAKE", "OBJ_FAKE"}
+
+
 async def filled(kv: KeyValue) -> None:
     await kv.put("a.b", b"one")
     await kv.put("a.b", b"two")

@@ -113,9 +113,31 @@ def test_an_exported_consumer_is_made_again_under_another_name(
     # What the other is called is no change to this one, and filters of the file replace filters.
     edited = shell.run("consumer", "edit", "S", "two", "--file", str(exported), "--dry-run")
     assert (edited.returncode, edited.stdout) == (0, "")
+    told = f"natstui: {exported} is the configuration of consumer one: it is applied to two\n"
+    assert told in edited.stderr
     (tmp_path / "b.json").write_text('{"filter_subjects": ["s.b"]}')
     shell.ok("consumer", "edit", "S", "two", "--file", str(tmp_path / "b.json"))
     assert shell.config("consumer", "info", "S", "two")["filter_subject"] == "s.b"
+
+
+def test_an_empty_value_of_an_option_is_refused_where_it_would_mean_all(shell: Shell) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>", "--description", "kept")
+    shell.ok("pub", "s.a", "x")
+    for words in (
+        ("stream", "purge", "S", "--filter", "", "--yes"),
+        ("messages", "copy", "S", "--unacknowledged", "", "--to-subject", "t"),
+        ("stream", "ls", "--context", ""),
+        ("--profile", "", "stream", "ls"),
+        ("stream", "edit", "S", "--context", ""),
+    ):
+        refused = shell.run(*words)
+        flag = words[words.index("") - 1]
+        assert refused.returncode == 2, words
+        assert f"{flag} is empty: give it a value, or leave the option out" in refused.stderr
+    assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 1
+    # Of an edit, an empty value removes what was set.
+    shell.ok("stream", "edit", "S", "--description", "")
+    assert "description" not in shell.config("stream", "info", "S")
 
 
 def test_one_long_value_does_not_make_every_row_of_a_list_long(shell: Shell) -> None:

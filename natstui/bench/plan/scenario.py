@@ -333,7 +333,7 @@ def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
         max_msgs=_count(table.max_msgs),
         max_bytes=_bytes(table.max_bytes),
         duplicate_window_s=_seconds(table.duplicate_window) if table.duplicate_window else None,
-        allow_batches=any(traits(role.pattern).has_batches for role in roles),
+        allow_batches=any(traits(role.pattern).stream_switch for role in roles),
         history_count=table.history,
     )
 

@@ -16,7 +16,8 @@ from natstui.errors import NatstuiError, NotFound, PermissionDenied, Refused, Re
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
-from natstui.model.assets.stream_fields import STREAM_FIELDS
+from natstui.model.assets.rules import newer_server
+from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
 
@@ -24,7 +25,6 @@ _NAME_IN_USE = 10058
 RUN_KEY = "natstui_run"
 """In the metadata of a stream that a run created: the run."""
 _KEPT = StreamPlan("", keep=True)
-_BATCHES = ("allow_atomic", "allow_batched")
 _IDLE_CONSUMER_S = 60
 """A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
 
@@ -100,6 +100,7 @@ class RunAssets:
         if stream is None:
             return
         if stream.create:
+            self._refuse_newer_patterns()
             await self._create_stream(stream)
             self.made_stream = True
         if self.plan.responses is not None:
@@ -275,6 +276,13 @@ class RunAssets:
             return owed_msgs(self.begun[role.name], stored_msgs)
         return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
+    def _refuse_newer_patterns(self) -> None:
+        """Raise Refused for a pattern whose stream this server cannot have."""
+        for role in self.plan.roles:
+            switch = role.traits.stream_switch
+            if switch is not None and not _knows(self.client.api_level, switch):
+                raise Refused(f"{role.pattern}: {newer_server(STREAM_FIELD[switch])}")
+
     async def _create_stream(self, stream: StreamPlan) -> None:
         """Create a stream of this run's own: a second run must not use it, nor delete it."""
         name = stream_name(stream)
@@ -329,10 +337,14 @@ def stream_name(stream: StreamPlan) -> str:
     return stream.name if stream.history_count is None else f"KV_{stream.name}"
 
 
+def _knows(api_level: int | None, switch: str) -> bool:
+    return api_level is None or STREAM_FIELD[switch].api_level_count <= api_level
+
+
 def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str, Any]:
     """Return the configuration of a stream or bucket that is made for a run.
 
-    Batches that the server does not know are left out: it would refuse the stream.
+    Servers since 2.12 refuse a field that they do not know.
     """
     config: dict[str, Any] = {
         "name": stream_name(stream),
@@ -347,11 +359,8 @@ def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str,
         "description": BENCHMARK_STREAM,
     }
     if stream.allow_batches:
-        config |= {
-            field.path: True
-            for field in STREAM_FIELDS
-            if field.path in _BATCHES and (api_level is None or field.api_level_count <= api_level)
-        }
+        switches = ("allow_atomic", "allow_batched")
+        config |= {switch: True for switch in switches if _knows(api_level, switch)}
     if stream.duplicate_window_s is not None:
         config["duplicate_window"] = round(stream.duplicate_window_s * 1e9)
     if stream.history_count is not None:

@@ -94,6 +94,7 @@ def edit_asset(connection: Connection, asked: AssetFlags) -> None:
             lambda w: read_asset(w, asked.kind, asked.stream, asked.consumer or "")
         )
         seen = asset.config
+        _tell_other_name(asked)
         wanted = _of_files(asked, seen)
         wanted = wanted if asked.whole else merged(seen, wanted)
         wanted = with_texts(asked.kind, wanted, asked.texts)
@@ -127,6 +128,18 @@ def _change(asked: AssetFlags, verb: str, config: Config, seen: Asset | None) ->
         None if seen is None else json.dumps(seen.config),
         created_at_us=None if seen is None else seen.created_at_us,
     )
+
+
+def _tell_other_name(asked: AssetFlags) -> None:
+    """Say on stderr where a file is that of another stream or consumer: it is applied as asked."""
+    keys = ("name",) if asked.kind == "stream" else ("name", "durable_name")
+    names = {str(asked.filed[key]) for key in keys if asked.filed.get(key)} - {asked.name}
+    if names:
+        click.echo(
+            f"natstui: {clean_line(asked.file or asked.whole or '')} is the configuration of "
+            f"{asked.kind} {clean_line(min(names))}: it is applied to {asked.name}",
+            err=True,
+        )
 
 
 def _of_files(asked: AssetFlags, base: Config) -> Config:

@@ -250,6 +250,8 @@ class WithSwitches(Command):
     What follows one belongs to it when it is one of the words of a switch, and never otherwise.
     """
 
+    empty_means = True
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Say every switch out before anything is parsed."""
         return super().parse_args(ctx, list(_said_out(self, args)))

@@ -20,7 +20,6 @@ from natstui.cli.connected import run_connected
 from natstui.cli.core.options import seconds_of
 from natstui.cli.core.payload import given_payload
 from natstui.cli.manage.writing import (
-    change_confirmed,
     change_flags,
     print_changed,
     write_confirmed,
@@ -30,6 +29,7 @@ from natstui.cli.options import connection_options
 from natstui.cli.sections import Group, command
 from natstui.cli.stores.options import (
     bucket_options,
+    delete_bucket,
     given_bucket,
     given_filter,
     given_key,
@@ -53,7 +53,6 @@ from natstui.jetstream.messages.keys import (
     watch,
 )
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
-from natstui.model.records.managing import Change
 from natstui.units import bytes_text, count_text, counted, duration_text, local_text
 
 _MOST_CELLS = 60
@@ -76,8 +75,7 @@ def add(connection: Connection, bucket: str, options: BucketOptions, **words: An
 @connection_options
 def rm(connection: Connection, bucket: str, **words: Any) -> None:
     """Delete the bucket BUCKET and its contents."""
-    change = Change(0, "delete_stream", f"{KV}{given_bucket(bucket)}")
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    delete_bucket(connection, f"{KV}{given_bucket(bucket)}", words)
 
 
 def _value_options(command: Any) -> Any:

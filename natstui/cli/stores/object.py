@@ -19,15 +19,21 @@ from natstui.cli.complete import stores as store_names
 from natstui.cli.connected import run_connected
 from natstui.cli.manage.stream_changes import seal_stream
 from natstui.cli.manage.writing import (
-    change_confirmed,
     change_flags,
     print_changed,
+    run_with_writer,
     write_confirmed,
 )
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
 from natstui.cli.sections import Group, command
-from natstui.cli.stores.options import bucket_options, given_bucket, make_bucket
+from natstui.cli.stores.options import (
+    bucket_options,
+    check_bucket_stream,
+    delete_bucket,
+    given_bucket,
+    make_bucket,
+)
 from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
@@ -35,7 +41,7 @@ from natstui.errors import UsageError
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.configure import ChangeResult
+from natstui.jetstream.managing.configure import ChangeResult, read_config
 from natstui.jetstream.managing.objects import (
     ObjectChange,
     ObjectLink,
@@ -58,7 +64,6 @@ from natstui.jetstream.messages.unfinished_objects import (
     unfinished_text,
 )
 from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
-from natstui.model.records.managing import Change
 from natstui.paths import user_path
 from natstui.units import bytes_text, count_text, counted, local_text
 
@@ -325,8 +330,7 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
     """Delete the file NAME of BUCKET. Without NAME: BUCKET and all its files."""
     bucket = given_bucket(bucket)
     if name is None:
-        change = Change(0, "delete_stream", f"{OBJECTS}{bucket}")
-        print_changed(change_confirmed(connection, change, words), words["as_json"])
+        delete_bucket(connection, f"{OBJECTS}{bucket}", words)
         return
 
     async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
@@ -363,7 +367,11 @@ def link(connection: Connection, bucket: str, name: str, target: str, **words: A
 @connection_options
 def seal(connection: Connection, bucket: str, **words: Any) -> None:
     """Make BUCKET read-only for ever. Nothing can be stored in it or deleted from it any more."""
-    seal_stream(connection, f"{OBJECTS}{given_bucket(bucket)}", words)
+    stream = f"{OBJECTS}{given_bucket(bucket)}"
+    check_bucket_stream(
+        run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))
+    )
+    seal_stream(connection, stream, words)
 
 
 @click.group("object", cls=Group)

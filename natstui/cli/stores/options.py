@@ -9,14 +9,23 @@ from typing import Any
 
 import click
 
+from natstui.clean import clean_line
 from natstui.cli.complete import buckets, keys
-from natstui.cli.manage.writing import change_confirmed, print_changed
+from natstui.cli.manage.writing import (
+    WriterSession,
+    change_confirmed,
+    print_changed,
+    refuse_read_only,
+    session_change,
+)
 from natstui.config import Connection
-from natstui.errors import UsageError
+from natstui.errors import Refused, UsageError
+from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
     MOST_HISTORY,
     BucketOptions,
     is_bucket,
+    is_bucket_stream,
     is_key_filter,
     is_stored_key,
 )
@@ -111,3 +120,22 @@ def make_bucket(connection: Connection, config: Config, words: dict[str, Any]) -
     """Make the stream of a bucket or a store, and print it."""
     change = Change(0, "create_stream", str(config["name"]), None, json.dumps(config))
     print_changed(change_confirmed(connection, change, words), words["as_json"])
+
+
+def delete_bucket(connection: Connection, stream: str, words: dict[str, Any]) -> None:
+    """Delete the stream of a bucket or a store when that is confirmed, and print it."""
+    refuse_read_only(connection, words["read_only"])
+    with WriterSession(connection) as session:
+        check_bucket_stream(session.run(lambda writer: read_config(writer, "stream", stream)))
+        change = Change(0, "delete_stream", stream)
+        print_changed(session_change(session, change, words), words["as_json"])
+
+
+def check_bucket_stream(config: Config) -> None:
+    """Raise Refused for a stream that has the name of a bucket and is none."""
+    if not is_bucket_stream(config):
+        subjects = ", ".join(map(str, config.get("subjects") or ())) or "no subjects"
+        raise Refused(
+            f"stream {config['name']} is no bucket: its subjects are {clean_line(subjects)}; "
+            f"`natstui stream` changes it"
+        )

@@ -116,6 +116,24 @@ def _common(name: str, options: BucketOptions) -> Config:
     return config | ({"description": options.description} if options.description else {})
 
 
+def is_bucket_stream(config: Mapping[str, object]) -> bool:
+    """Return whether a stream with the name of a bucket or object store is such a one.
+
+    It has their subjects, or none where it mirrors one.
+    """
+    name = str(config.get("name"))
+    begin = (
+        f"$KV.{name.removeprefix(KV)}."
+        if name.startswith(KV)
+        else (f"$O.{name.removeprefix(OBJECTS)}.")
+    )
+    subjects = config.get("subjects") or ()
+    upstream = config.get("mirror") or config.get("sources")
+    if not subjects:
+        return bool(upstream)
+    return isinstance(subjects, list) and all(str(each).startswith(begin) for each in subjects)
+
+
 def info_subject(bucket: str, name: str) -> str:
     """Return the subject of what is known of an object."""
     return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"

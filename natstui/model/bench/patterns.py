@@ -62,8 +62,8 @@ class PatternTraits:
     """Works on a stream or a KV bucket."""
     feeds_stream: bool = False
     """Its subject is one that a stream made for the run takes."""
-    has_batches: bool = False
-    """Needs a stream that takes atomic and fast batches."""
+    stream_switch: str | None = None
+    """The field of the stream that has to be on: its server may be too old for it."""
     is_slow: bool = False
     """One message at a time: a short form sends fewer."""
 
@@ -124,7 +124,7 @@ _TABLE = (
         is_stored=True,
         needs_stream=True,
         feeds_stream=True,
-        has_batches=True,
+        stream_switch="allow_atomic",
     ),
     PatternTraits(
         "js-publish-fast",
@@ -132,7 +132,7 @@ _TABLE = (
         is_stored=True,
         needs_stream=True,
         feeds_stream=True,
-        has_batches=True,
+        stream_switch="allow_batched",
     ),
     PatternTraits(
         "js-request",

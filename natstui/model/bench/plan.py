@@ -102,7 +102,7 @@ class StreamPlan:
     max_bytes: int | None = None
     duplicate_window_s: float | None = None
     allow_batches: bool = False
-    """Take atomic and fast batches; needs server 2.14."""
+    """Take atomic and fast batches, as far as the server is new enough for them."""
     history_count: int | None = None
     """Values kept per key; makes it a KV bucket named without `KV_`."""
 

@@ -12,7 +12,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
 from natstui.cli.offering import contexts
-from natstui.cli.sections import Group
+from natstui.cli.sections import Edit, Group
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import NatstuiError, Refused, UsageError
 
@@ -119,7 +119,7 @@ def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
     _tell(as_json, f"made {path}", name=name, file=str(path), selected=select)
 
 
-@context.command()
+@context.command(cls=Edit)
 @_NAME
 @_field_options
 @_JSON

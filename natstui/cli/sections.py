@@ -151,6 +151,12 @@ class Group(click.Group):
         _write_examples(self.examples, formatter)
 
 
+class Edit(Command):
+    """A command of which an empty value removes what was set."""
+
+    empty_means = True
+
+
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
     """Write complete command lines, each on a line of its own."""
     if examples:

@@ -107,9 +107,7 @@ class RunAssets:
             await self._create_stream(self.plan.responses)
             self.made_responses = True
         info = await self._ask(f"STREAM.INFO.{self.stream}")
-        is_bucket = stream.history_count is not None
-        if is_bucket and info["config"].get("description") != BENCHMARK_STREAM:
-            await self._check_keys(stream)
+        await self._check_keys(stream, info)
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
         self.waiting_msgs = info["state"]["messages"]
@@ -138,6 +136,8 @@ class RunAssets:
             own = [role for role in senders if name in stored_by[role.name]]
             try:
                 info = await self._ask(f"STREAM.INFO.{name}")
+                if stream is not None and name == existing:
+                    await self._check_keys(stream, info)
                 present = await self._present(name, own)
             except PermissionDenied:
                 if name == existing:
@@ -300,8 +300,10 @@ class RunAssets:
                 " false in a scenario)"
             ) from error
 
-    async def _check_keys(self, bucket: StreamPlan) -> None:
+    async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
         """Raise Refused when the run would overwrite keys of a bucket that no benchmark made."""
+        if bucket.history_count is None or info["config"].get("description") == BENCHMARK_STREAM:
+            return
         for role in self.plan.roles:
             if not role.traits.sends:
                 continue

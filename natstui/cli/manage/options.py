@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from natstui.asset_file import parse_asset, read_asset_file
-from natstui.cli.sections import Command, option_in
+from natstui.cli.sections import Edit, option_in
 from natstui.errors import UsageError
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, Field
@@ -244,13 +244,11 @@ class Switch(click.ParamType[str]):
     name = "switch"
 
 
-class WithSwitches(Command):
+class WithSwitches(Edit):
     """A command whose switches may stand without a value.
 
     What follows one belongs to it when it is one of the words of a switch, and never otherwise.
     """
-
-    empty_means = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Say every switch out before anything is parsed."""

@@ -29,7 +29,7 @@ from natstui.model.assets.buckets import (
     is_key_filter,
     is_stored_key,
 )
-from natstui.model.assets.fields import Config
+from natstui.model.assets.fields import Config, strings_at
 from natstui.model.records.managing import Change
 from natstui.units import parse_bytes, parse_duration_ns
 
@@ -134,7 +134,7 @@ def delete_bucket(connection: Connection, stream: str, words: dict[str, Any]) ->
 def check_bucket_stream(config: Config) -> None:
     """Raise Refused for a stream that has the name of a bucket and is none."""
     if not is_bucket_stream(config):
-        subjects = ", ".join(map(str, config.get("subjects") or ())) or "no subjects"
+        subjects = ", ".join(strings_at(config, "subjects")) or "no subjects"
         raise Refused(
             f"stream {config['name']} is no bucket: its subjects are {clean_line(subjects)}; "
             f"`natstui stream` changes it"

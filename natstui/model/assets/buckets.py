@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from natstui.model.assets.fields import Config
+from natstui.model.assets.fields import Config, strings_at, text_at
 from natstui.model.assets.subjects import is_literal, is_stored_subject
 
 KV, OBJECTS = "KV_", "OBJ_"
@@ -116,22 +116,18 @@ def _common(name: str, options: BucketOptions) -> Config:
     return config | ({"description": options.description} if options.description else {})
 
 
-def is_bucket_stream(config: Mapping[str, object]) -> bool:
+def is_bucket_stream(config: Config) -> bool:
     """Return whether a stream with the name of a bucket or object store is such a one.
 
     It has their subjects, or none where it mirrors one.
     """
-    name = str(config.get("name"))
-    begin = (
-        f"$KV.{name.removeprefix(KV)}."
-        if name.startswith(KV)
-        else (f"$O.{name.removeprefix(OBJECTS)}.")
-    )
-    subjects = config.get("subjects") or ()
-    upstream = config.get("mirror") or config.get("sources")
+    name = text_at(config, "name")
+    of_keys = name.startswith(KV)
+    begin = f"$KV.{name.removeprefix(KV)}." if of_keys else f"$O.{name.removeprefix(OBJECTS)}."
+    subjects = strings_at(config, "subjects")
     if not subjects:
-        return bool(upstream)
-    return isinstance(subjects, list) and all(str(each).startswith(begin) for each in subjects)
+        return bool(config.get("mirror") or config.get("sources"))
+    return all(subject.startswith(begin) for subject in subjects)
 
 
 def info_subject(bucket: str, name: str) -> str:

@@ -1,4 +1,1 @@
-"""The answers as text, HTML page and JSON result.
-
-Imports no pyspark but in `result`.
-"""
+"""The answers as text, notebook and HTML page. Imports no pyspark."""

@@ -42,6 +42,7 @@ from natstui.jetstream.messages.copying.copy import (
     send_copy,
     write_copy,
 )
+from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
 from natstui.model.assets.subjects import is_subject
 from natstui.paths import user_path
@@ -97,6 +98,11 @@ def copy_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def given_wanted(stream: str, words: dict[str, Any]) -> Wanted:
     """Return which messages of a stream are meant; raises UsageError."""
+    for flag in ("unacknowledged", "given_up", "since", "until"):
+        if words[flag] == "":
+            raise UsageError(f"--{flag.replace('_', '-')} is empty: all messages would be meant")
+    if "" in words["subjects"]:
+        raise UsageError("--subject is empty: all messages would be meant")
     of = [name for name in ("unacknowledged", "given_up") if words[name]]
     if len(of) > 1:
         raise UsageError("give one of --unacknowledged and --given-up")
@@ -309,6 +315,8 @@ class _Task:
         writer.check(self._typed, confirmed)
         state = self._resumed()
         copy_ = await self._selected(source, state)
+        loses = await copy_loss(source, writer.client, copy_)
+        writer.check(self._typed, confirmed, loses=loses)
         if state is not None and not state.is_settled:
             await self._check_safe(writer.client, copy_, state)
         self._done = copy_

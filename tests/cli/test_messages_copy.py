@@ -506,3 +506,78 @@ async def test_the_pace_is_kept(shell: Shell, nats_server: Broker) -> None:
         times = [(await js.get_msg("T", seq)).time for seq in (1, 4)]
         assert all(times)
         assert (times[1] - times[0]).total_seconds() >= 1.4
+
+
+@pytest.mark.parametrize(
+    ("limits", "words", "said"),
+    [
+        (
+            {"max_msgs": 3},
+            ("--to-stream", "T", "--map", "s.*:t.$1"),
+            "up to 3 messages of T and up to 3 copies in T are removed by its limits",
+        ),
+        (
+            {"max_bytes": 2000},
+            ("--map", "s.*:t.$1", "--to-context", ""),
+            "up to 3 messages of T",
+        ),
+        (
+            {"max_msgs_per_subject": 1},
+            ("--to-subject", "t.1"),
+            "up to 1 message of T and up to 5 copies in T are removed by its limits",
+        ),
+        (
+            {"max_msgs_per_subject": 1, "discard": "new"},
+            ("--to-subject", "t.1"),
+            "up to 1 message of T and up to 5 copies in T are removed by its limits",
+        ),
+    ],
+)
+async def test_a_copy_into_a_stream_at_its_limits_says_what_is_removed_and_asks(
+    shell: Shell,
+    nats_server: Broker,
+    limits: dict[str, Any],
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    # To another context that is the same server: only the subjects say which stream it is.
+    words = tuple(str(context(shell, nats_server.url)) if word == "" else word for word in words)
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 6)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"], **limits)
+        for number in (1, 2, 3):
+            await nc.jetstream().publish(f"t.{number}", b"mine")
+        before = await counts(nc, "T")
+        refused = await run(shell, "messages", "copy", "S", *words)
+        assert (refused.returncode, await counts(nc, "T")) == (5, before), refused.stderr
+        assert said in refused.stderr
+        done = await run(shell, "messages", "copy", "S", *words, "--yes")
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr, "said also to whoever is not asked"
+
+
+async def test_a_copy_asks_nothing_where_nothing_is_removed(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 6)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"], max_msgs=9)
+        for number in (1, 2, 3):
+            await nc.jetstream().publish(f"t.{number}", b"mine")
+        done = await run(shell, "messages", "copy", "S", "--to-stream", "T", "--map", "s.*:t.$1")
+        assert done.returncode == 0, done.stderr
+        assert sum((await counts(nc, "T")).values()) == 9
+
+
+def context(shell: Shell, url: str) -> str:
+    """Make a context of the server, and return its name."""
+    folder = shell.folder / "CONFIG" / "nats" / "context"
+    folder.mkdir(parents=True)
+    (folder / "same.json").write_text(json.dumps({"url": url}))
+    return "same"
+
+
+@pytest.mark.parametrize("flag", ["--unacknowledged", "--given-up", "--subject", "--since"])
+async def test_an_empty_flag_does_not_mean_all_messages(shell: Shell, flag: str) -> None:
+    done = await run(shell, "messages", "copy", "S", flag, "", "--to-stream", "T")
+    assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr

@@ -1,0 +1,100 @@
+"""What a copy removes at its target, whose limits make room for new messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+from natstui.errors import PermissionDenied
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.messages.copying.copy import Copy, Counts, count_copy
+from natstui.model.assets.limits_loss import LimitedStream, Publishing, Removed
+from natstui.model.assets.subjects import overlap
+from natstui.units import counted
+
+_OVERHEAD_BYTES = 512
+"""Of a stored copy at most beside its payload: its subject and the headers of a copy."""
+_PLACEHOLDER = re.compile(r"\$\d+|\{\{[^}]*\}\}")
+
+
+async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
+    """Return the clauses about messages that a copy removes at its target, or None.
+
+    Only where a stream of the target drops messages for new ones, all that is copied is counted
+    first. Raises what `count_copy` raises.
+    """
+    try:
+        limited = [
+            info
+            async for info in _target_streams(target, copy)
+            if LimitedStream(info["config"], info["state"]).drops_messages
+        ]
+    except PermissionDenied:
+        # Who may only publish cannot know it, and may copy all the same.
+        return None
+    if not limited:
+        return None
+    # What comes from a pipe is read once.
+    is_pipe = copy.from_file is not None and not copy.from_file.is_file()
+    counts = None if is_pipe else await count_copy(source, target, copy)
+    clauses = [await _clause(target, info, counts) for info in limited]
+    return " and ".join(filter(None, clauses)) or None
+
+
+async def _target_streams(target: Client, copy: Copy) -> AsyncIterator[dict[str, Any]]:
+    """Yield the INFO of the streams that may store copies, each once."""
+    if copy.target.stream is not None:
+        yield json.loads(await target.request(f"STREAM.INFO.{copy.target.stream}"))
+        return
+    seen = set[str]()
+    for subject in _subjects(copy):
+        async for page in target.pages("STREAM.LIST", {"subject": subject}):
+            for info in json.loads(page).get("streams") or ():
+                if info["config"]["name"] not in seen:
+                    seen.add(info["config"]["name"])
+                    yield info
+
+
+def _subjects(copy: Copy) -> list[str]:
+    """Return filters that match every subject a message may get."""
+    wanted = [_PLACEHOLDER.sub("*", target) for _, target in copy.target.maps]
+    if any(source == ">" for source, _ in copy.target.maps):
+        return wanted
+    # What no mapping matches keeps its subject.
+    kept = copy.selection.subjects if copy.selection is not None else ()
+    return [*wanted, *(kept or (">",))]
+
+
+async def _clause(target: Client, info: dict[str, Any], counts: Counts | None) -> str | None:
+    """Return what is removed of one stream; without `counts` the most that can be."""
+    config, state = info["config"], info["state"]
+    publishing = Publishing(None)
+    if counts is not None:
+        filters = config.get("subjects") or ()
+        added = {
+            subject: count
+            for subject, count in counts.subjects.items()
+            if any(overlap(subject, one) for one in filters)
+        }
+        if not added:
+            return None
+        msgs = sum(added.values())
+        stored_bytes = counts.payload_bytes + msgs * _OVERHEAD_BYTES
+        publishing = Publishing(msgs, stored_bytes, added)
+    body = {"subjects_filter": ">"}
+    reply = await target.request(f"STREAM.INFO.{config['name']}", body)
+    present = json.loads(reply)["state"].get("subjects") or {}
+    removed = LimitedStream(config, state, present).removed(publishing)
+    return _removed_text(config["name"], removed)
+
+
+def _removed_text(stream: str, removed: Removed) -> str | None:
+    parts = []
+    if removed.others_msgs:
+        parts.append(f"up to {counted(f'{removed.others_msgs:,}', 'message')} of {stream}")
+    if removed.own_msgs:
+        copies = "copy" if removed.own_msgs == 1 else "copies"
+        parts.append(f"up to {removed.own_msgs:,} {copies} in {stream}")
+    return f"{' and '.join(parts)} are removed by its limits" if parts else None

@@ -202,7 +202,8 @@ async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
     """Read a restored stream again; raises RequestFailed when it is not as in its backup."""
     backup = wanted.backup
     names = await _consumers(client, wanted)
-    state = json.loads(await client.request(f"STREAM.INFO.{wanted.name}"))["state"]
+    body = {"deleted_details": True}
+    state = json.loads(await client.request(f"STREAM.INFO.{wanted.name}", body))["state"]
     wrong, remarks = differences_of(backup, state)
     missing = set(backup.consumers or ()) - set(names)
     if missing:
@@ -238,13 +239,25 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
 
 
 def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]:
-    """Return what is wrong with a restored stream, and what is otherwise but may be."""
+    """Return what is wrong with a restored stream, and what is otherwise but may be.
+
+    `state` is what the server says with the details of what was deleted.
+    """
     was, remarks = backup.state, list[str]()
     newer = number_at(state, "last_seq") - number_at(was, "last_seq")
     gone = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
-    if newer > 0:
+    # Sequences that were given out while it was backed up; their messages are not in the backup.
+    empty = min(_empty_after(was, state), max(gone, 0)) if newer > 0 else 0
+    gone -= empty
+    if newer > empty:
         remarks.append(
-            f"{counted(newer, 'message')} more than its description says, as if stored meanwhile"
+            f"{counted(newer - empty, 'message')} more than its description says, as if stored"
+            " meanwhile"
+        )
+    if empty:
+        remarks.append(
+            f"{counted(empty, 'sequence')} after those of its description without a message: these"
+            " messages were stored while it was backed up, and are not in the backup"
         )
     config = backup.config
     if gone > 0 and (config.get("max_age") or config.get("allow_msg_ttl")):
@@ -264,6 +277,16 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
     if newer > 0 and gone:
         wrong.append(f"{counted(abs(gone), 'message')} {'less' if gone > 0 else 'more'}")
     return wrong, remarks
+
+
+def _empty_after(was: Config, state: Config) -> int:
+    """Return how many sequences after the last one of the description have no message.
+
+    The server lists what was deleted before its last message, and counts all.
+    """
+    last_seq = number_at(was, "last_seq")
+    before: int = sum(seq <= last_seq for seq in state.get("deleted") or ())
+    return max(number_at(state, "num_deleted") - before, 0)
 
 
 def _other(label: str, was: Config, state: Config, key: str) -> str:

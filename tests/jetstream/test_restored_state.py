@@ -1,0 +1,43 @@
+"""What differs between a stream and its backup, and whether something is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.jetstream.managing.backup_folder import Backup
+from natstui.jetstream.managing.restore import differences_of
+
+WAS = {"messages": 2301, "bytes": 9, "first_seq": 1, "last_seq": 2301, "num_subjects": 1}
+
+
+def differences(**state: Any) -> tuple[list[str], list[str]]:
+    backup = Backup(Path("b"), {"name": "S"}, WAS, None, 0, has_checksum=True)
+    return differences_of(backup, {**WAS, **state})
+
+
+def test_sequences_without_a_message_after_those_of_the_backup_are_no_loss() -> None:
+    # As 2.12 restores what was published to meanwhile: it lists none behind the last message.
+    wrong, remarks = differences(last_seq=3001, num_deleted=700)
+    assert wrong == []
+    assert remarks == [
+        "700 sequences after those of its description without a message: these messages were"
+        " stored while it was backed up, and are not in the backup"
+    ]
+    listed = list(range(2302, 3002))
+    assert differences(last_seq=3001, num_deleted=700, deleted=listed) == (wrong, remarks)
+
+
+@pytest.mark.parametrize("newer", [0, 1, 700])
+def test_a_message_that_was_in_the_backup_and_is_not_restored_is_a_loss(newer: int) -> None:
+    lost = [5, 17]
+    wrong, _ = differences(
+        messages=2299, last_seq=2301 + newer, num_deleted=2 + newer, deleted=lost
+    )
+    said = "2 messages less" if newer else "messages 2,299 instead of 2,301"
+    assert wrong == [said]
+    # As many newer ones do not make up for them.
+    wrong, _ = differences(last_seq=2303, num_deleted=2, deleted=lost)
+    assert wrong == ["2 messages less"]

@@ -14,6 +14,7 @@ from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_fig
 from natstui.bench.run.losses import published_loss, sent_subject
 from natstui.errors import NatstuiError, NotFound, PermissionDenied, Refused, RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.rules import newer_server
@@ -128,6 +129,8 @@ class RunAssets:
         existing = None if stream is None or stream.create else stream_name(stream)
         streams = dict.fromkeys((existing,) if existing else ())
         senders = [role for role in self.plan.roles if role.traits.sends]
+        for role in senders:
+            await check_domain(self.client, sent_subject(role))
         stored_by = {role.name: await self._storing_streams(role) for role in senders}
         streams |= dict.fromkeys(name for names in stored_by.values() for name in names)
         lines, created_at_us = list[str](), dict[str, int]()

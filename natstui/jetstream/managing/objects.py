@@ -15,7 +15,7 @@ from nats.nuid import NUID
 from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
-from natstui.jetstream.connection.storing import store
+from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
@@ -238,6 +238,7 @@ async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
         found = await read_asset(writer, "stream", stream)
     except NotFound as error:
         raise NotFound(f"there is no object store {asked.bucket}", err_code=10059) from error
+    await check_domain(writer.client, info_subject(asked.bucket, asked.name))
     try:
         last = await read_object_info(writer.client, asked.bucket, asked.name)
     except NotFound:

@@ -9,6 +9,7 @@ from typing import Any
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.messages.copying.copy import Copy, Counts, count_copy
 from natstui.model.assets.limits_loss import LimitedStream, Publishing, Removed
 from natstui.model.assets.subjects import overlap
@@ -23,8 +24,11 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
     """Return the clauses about messages that a copy removes at its target, or None.
 
     Only where a stream of the target drops messages for new ones, all that is copied is counted
-    first. Raises what `count_copy` raises.
+    first. Raises what `count_copy` raises, and Refused where copies would be stored in another
+    domain as well.
     """
+    for subject in _subjects(copy):
+        await check_domain(target, subject)
     try:
         limited = [
             info

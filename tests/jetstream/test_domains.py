@@ -1,0 +1,75 @@
+"""Writing to another domain from a leaf node: never into the local one as well."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+
+import nats
+import pytest
+
+from natstui.bench.run.controller import Benchmark
+from natstui.config.connection import Connection
+from natstui.errors import Refused, RequestFailed
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import Role, StreamPlan
+from tests.bench.running import Records, plan
+
+pytestmark = pytest.mark.server
+
+
+async def joined(client: Client) -> None:
+    """Wait until the leaf node reaches the JetStream of its hub."""
+    while True:
+        try:
+            await client.request("INFO")
+            return
+        except RequestFailed:
+            await asyncio.sleep(0.05)
+
+
+async def test_what_the_local_domain_would_store_as_well_is_refused(
+    nats_server_factory: Callable[..., Broker], held_port: int
+) -> None:
+    hub = nats_server_factory(
+        f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
+    )
+    leaf = nats_server_factory(
+        "jetstream { domain: leaf }\n"
+        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
+    )
+    clients = [await nats.connect(broker.url) for broker in (hub, leaf)]
+    for nc in clients:
+        store = await nc.jetstream().create_object_store("F")
+        await store.put("f", b"precious")
+        await nc.jetstream().add_stream(name="T", subjects=["t"])
+    connection = Connection(servers=(leaf.url,), domain="hub")
+    client = await connect(connection)
+    await joined(client)
+    writer = Writer(client, Journal())
+    asked = ObjectChange("F", "f", confirmed="f")
+    with pytest.raises(Refused, match="stream OBJ_F of domain leaf would store this as well"):
+        await put_object(writer, asked, io.BytesIO(b"new"), lambda _: None)
+    with pytest.raises(Refused, match="connect to a server of domain hub"):
+        await delete_object(writer, asked)
+    what = plan(
+        Role("pubs", "js-publish-async", subject="t", total_msgs=3),
+        stream=StreamPlan("T", create=False),
+    )
+    with pytest.raises(Refused, match="stream T of domain leaf"):
+        await Benchmark(what, connection, Records()).run()
+    for nc in clients:
+        store = await nc.jetstream().object_store("F")
+        assert (await store.get("f")).data == b"precious"
+        assert (await nc.jetstream().stream_info("T")).state.messages == 0
+    await clients[1].jetstream().delete_stream("T")
+    await check_domain(client, "t")
+    await client.close()
+    for nc in clients:
+        await nc.close()

@@ -39,6 +39,12 @@ class LimitedStream:
     present_msgs: Mapping[str, int] = field(default_factory=dict)
     """Its messages by subject, of the subjects that are published to."""
 
+    @property
+    def drops_messages(self) -> bool:
+        """Whether a limit removes old messages for new ones."""
+        limits = (self._most("max_msgs"), self._most("max_bytes"), self._most_per_subject)
+        return any(limits)
+
     def removed(self, publishing: Publishing) -> Removed:
         """Return what is removed at most; the limits are not added up: the largest counts."""
         found = (

@@ -98,11 +98,6 @@ def copy_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def given_wanted(stream: str, words: dict[str, Any]) -> Wanted:
     """Return which messages of a stream are meant; raises UsageError."""
-    for flag in ("unacknowledged", "given_up", "since", "until"):
-        if words[flag] == "":
-            raise UsageError(f"--{flag.replace('_', '-')} is empty: all messages would be meant")
-    if "" in words["subjects"]:
-        raise UsageError("--subject is empty: all messages would be meant")
     of = [name for name in ("unacknowledged", "given_up") if words[name]]
     if len(of) > 1:
         raise UsageError("give one of --unacknowledged and --given-up")

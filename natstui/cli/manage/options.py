@@ -92,9 +92,6 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
 
 
 def _argument(field: Field, given: object) -> object:
-    if given == "":
-        # Of a script whose variable is not set: without it, more is changed than was meant.
-        raise UsageError(f"--{field.flag or field.path} is empty: name something, or leave it out")
     try:
         return parsed(field, given) if isinstance(given, str) else given
     except ValueError as error:

@@ -44,7 +44,7 @@ from natstui.units import bytes_text, counted, parse_bytes
 T = TypeVar("T")
 
 rate_option = click.option(
-    "--rate", metavar="SIZE", help="At most so much in a second: 500KB, 10MB."
+    "--rate", metavar="SIZE", help="The most bytes per second: 500KB, 10MB."
 )
 consumers_option = click.option(
     "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
@@ -53,7 +53,7 @@ _LEAST_RATE = 1024
 _REPLICAS = click.option(
     "--replicas",
     type=click.IntRange(min=1, max=5),
-    help="This many replicas instead of as before.",
+    help="Number of replicas, instead of the number in the backup.",
 )
 
 
@@ -128,8 +128,8 @@ def stream_backup(
 ) -> None:
     """Back up the stream NAME into DIR.
 
-    Writes its configuration, consumers and messages. DIR must not exist; it gets its name when
-    all of it is on the disk.
+    Writes its configuration, consumers and messages. DIR must not exist; it appears when the
+    backup is completely on disk.
     """
     stream, target, pace, shown = given_name(name), folder_of(folder), pace_of(rate), Progress()
     try:
@@ -160,15 +160,17 @@ def backup(
 ) -> None:
     """Back up every stream of the account into DIR.
 
-    `natstui backup verify DIR` checks what is there. DIR must not exist; it gets its name when
-    all of it is on the disk.
+    `natstui backup verify DIR` checks a backup. DIR must not exist; it appears when the backup is
+    completely on disk.
     """
     *verb, folder = words
     if verb == ["verify"]:
         _verify(folder_of(folder), as_json=as_json)
         return
     if verb or folder == "verify":
-        raise UsageError("say backup DIR, or backup verify DIR; a folder verify is ./verify")
+        raise UsageError(
+            "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
+        )
     target, pace, shown = folder_of(folder), pace_of(rate), Progress()
     try:
         written = stoppable(
@@ -203,7 +205,7 @@ def _verify(folder: Path, *, as_json: bool) -> None:
         rows.append({"stream": one.stream, "checksum": one.has_checksum, "state": one.state,
                      "consumers": one.consumers, "data_bytes": one.data_bytes})  # fmt: skip
         if not as_json:
-            how = "whole" if one.has_checksum else "whole as far as can be seen, without checksum"
+            how = "whole" if one.has_checksum else "probably complete (it has no checksum)"
             click.echo(clean_line(f"{one.stream}: {state_text(one.state)}; {how}"))
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "streams": rows}))
@@ -214,7 +216,7 @@ def _verify(folder: Path, *, as_json: bool) -> None:
 @click.option("--as", "name", metavar="NAME", help="Under another name.")
 @click.option(
     "--subjects", "--subject", "subjects", metavar="SUBJECT", multiple=True,
-    help="Other subjects; stored messages keep theirs. Give it again for more.",
+    help="New subjects of the stream; messages keep their subjects. Repeat for several.",
 )  # fmt: skip
 @_REPLICAS
 @rate_option
@@ -231,7 +233,7 @@ def stream_restore(
 ) -> None:
     """Restore a stream from the backup in DIR.
 
-    Compares both. A stream that exists is never replaced.
+    Compares the restored stream with the backup. Never replaces an existing stream.
     """
     kept = read_backup(folder_of(folder))
     wanted = RestoreRequest(kept, given_name(name or kept.stream), replicas, subjects)
@@ -249,12 +251,15 @@ def restore(
 ) -> None:
     """Restore every stream of an account's backup.
 
-    The backup is in DIR; each stream is compared with it. Nothing is done when one of them
-    exists already.
+    Reads the backup in DIR and compares each restored stream with it. Restores nothing if one of
+    the streams exists already.
     """
     place = folder_of(folder)
     if not place.is_dir() or not is_account(place):
-        raise BackupError(f"{place} is no backup of an account; of a stream: stream restore")
+        raise BackupError(
+            f"{place} is not the backup of an account; for the backup of a stream use `natstui "
+            "stream restore`"
+        )
     every = [RestoreRequest(one, given_name(one.stream), replicas) for one in read_backups(place)]
     _restore(connection, every, pace_of(rate), words)
 
@@ -291,7 +296,7 @@ def _confirmed(
     if not connection.production and words["confirm"] is None:
         return False
     what = every[0].name if len(every) == 1 else counted(len(every), "stream")
-    question = f"This is production: {what} would be made" if connection.production else what
+    question = f"This is production: this creates {what}" if connection.production else what
     typed = confirmation(connection, name, question, yes=words["yes"], confirm=words["confirm"])
     if typed != name:
         raise Refused(f"not confirmed: {typed!r} is not {name!r}")

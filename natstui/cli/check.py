@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @connection_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
 @click.option(
-    "--analysis", is_flag=True, help="Check Java, Spark and memory of an analysis instead."
+    "--analysis", is_flag=True, help="Check Java, Spark and memory for analyses instead."
 )
 @click.pass_context
 def check(
@@ -38,9 +38,9 @@ def check(
 ) -> None:
     """Try the connection step by step.
 
-    Prints what each step found: address, TCP, greeting, TLS, authentication, account,
-    JetStream, permissions; before the account that a server is too old for natstui. Every
-    address is tried; the exit code is that of the last step that failed.
+    Prints the result of each step: address, TCP, greeting, TLS, authentication, server version,
+    account, JetStream, permissions. Tries every address; the exit code is that of the last step
+    that failed.
     """
     if analysis:
         ctx.exit(_check_analysis(as_json=as_json))
@@ -92,8 +92,8 @@ def _memory() -> str:
 
     machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
-        f"{MEMORY} of heap (--memory changes it) and up to as much again beside it; this machine "
-        f"has {bytes_text(machine_bytes)}"
+        f"{MEMORY} of heap (--memory changes it) and up to the same amount outside the heap; "
+        f"this machine has {bytes_text(machine_bytes)}"
     )
 
 

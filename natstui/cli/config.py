@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @command()
 @connection_flags
-@click.option("--path", "wants_path", is_flag=True, help="Print only where the file is.")
+@click.option("--path", "wants_path", is_flag=True, help="Print only the path of the file.")
 @click.option("--example", is_flag=True, help="Print an example file with every setting.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per setting.")
 def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: bool) -> None:
     """Print the effective settings.
 
-    Prints where each came from; secrets are masked. The connection is the one that other
-    commands would make with the same flags.
+    Prints the origin of each setting; secrets are masked. The connection settings are those that
+    other commands would use with the same flags.
     """
     # Imported here for the sake of `--help`: reading settings costs a third of a second.
     from natstui.config.effective import effective

@@ -20,20 +20,24 @@ _FLAGS = (
     ("description", ("--description",), "What it is."),
     ("url", ("--server", "-s"), "Addresses, separated by commas."),
     ("user", ("--user",), "User name."),
-    ("password", ("--password",), "Password, or a reference as env://NAME; - asks for it."),
-    ("token", ("--token",), "Token instead of a user; - asks for it."),
+    (
+        "password",
+        ("--password",),
+        "Password, or a reference as env://NAME; with - it is prompted for.",
+    ),
+    ("token", ("--token",), "Token instead of a user; with - it is prompted for."),
     ("creds", ("--creds",), "Creds file."),
     ("nkey", ("--nkey",), "File with the seed of an nkey."),
-    ("user_jwt", ("--user-jwt",), "A user JWT, or a reference; - asks for it."),
-    ("user_seed", ("--user-seed",), "The seed that belongs to it; - asks for it."),
-    ("nsc", ("--nsc",), "A user in nsc, as nsc://operator/account/user."),
+    ("user_jwt", ("--user-jwt",), "A user JWT, or a reference; with - it is prompted for."),
+    ("user_seed", ("--user-seed",), "The nkey seed of the user JWT; with - it is prompted for."),
+    ("nsc", ("--nsc",), "A user of the tool nsc, as nsc://operator/account/user."),
     ("ca", ("--tlsca", "--ca"), "File with certificate authorities."),
-    ("cert", ("--tlscert", "--cert"), "File with our certificate."),
-    ("key", ("--tlskey", "--key"), "File with its key."),
-    ("inbox_prefix", ("--inbox-prefix",), "Where answers come back to."),
+    ("cert", ("--tlscert", "--cert"), "File with the client certificate."),
+    ("key", ("--tlskey", "--key"), "File with the key of the client certificate."),
+    ("inbox_prefix", ("--inbox-prefix",), "Subject prefix of inboxes, where replies arrive."),
     ("jetstream_domain", ("--js-domain", "--domain"), "JetStream domain."),
-    ("jetstream_api_prefix", ("--js-api-prefix",), "Where the JetStream API listens."),
-    ("jetstream_event_prefix", ("--js-event-prefix",), "Where advisories come from."),
+    ("jetstream_api_prefix", ("--js-api-prefix",), "Subject prefix of the JetStream API."),
+    ("jetstream_event_prefix", ("--js-event-prefix",), "Subject prefix of advisories."),
     ("color_scheme", ("--colour", "--colors"), "Colour of tables and of the screen."),
 )
 """Field of the file, its flags, what it is."""
@@ -49,7 +53,7 @@ def context() -> None:
 def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command a flag for each field; it gets them as `field_NAME`, None without one."""
     switch = click.option("--tlsfirst/--no-tlsfirst", "field_tls_first", default=None,
-                          help="Begin with the TLS handshake.")  # fmt: skip
+                          help="Do the TLS handshake before the NATS protocol.")  # fmt: skip
     command = switch(command)
     for field, names, text in reversed(_FLAGS):
         command = click.option(*names, f"field_{field}", metavar="TEXT", help=text)(command)
@@ -107,7 +111,7 @@ def _row(name: str, *, selected: bool) -> dict[str, object]:
 @click.option("--select", is_flag=True, help="Select it too.")
 @_JSON
 def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
-    """Create the context NAME. Write a secret as a reference, or as - to be prompted for it."""
+    """Create the context NAME. For a secret write a reference, or - to be prompted."""
     from natstui.config.contexts import select_context, write_context
 
     fields = _given(words)
@@ -129,7 +133,7 @@ def edit(name: str, as_json: bool, **words: Any) -> None:
 
     fields = _given(words)
     if not fields:
-        raise UsageError("nothing to change: give an option, such as --description TEXT")
+        raise UsageError("nothing to change: add an option, such as --description TEXT")
     path = write_context(name, fields, new=False)
     _tell(as_json, f"changed {path}", name=name, file=str(path))
 
@@ -142,7 +146,7 @@ def select(name: str, as_json: bool) -> None:
     from natstui.config.contexts import select_context
 
     before = select_context(name)
-    text = f"{name} is selected; before, {before or 'none'} was"
+    text = f"{name} is selected; previously selected: {before or 'none'}"
     _tell(as_json, text, name=name, before=before or None)
 
 
@@ -159,7 +163,7 @@ def rm(name: str, force: bool, as_json: bool) -> None:
             raise Refused(f"not confirmed: this will remove the context {clean_line(name)}; -f")
         asked = f"Type {clean_line(name)} to remove it"
         if click.prompt(asked, err=True, default="", show_default=False) != name:
-            raise Refused("not confirmed: nothing was done")
+            raise Refused("not confirmed: nothing was changed")
     remove_context(name)
     _tell(as_json, f"removed {name}", name=name)
 
@@ -191,7 +195,7 @@ def _secret(name: str) -> str:
     try:
         line = sys.stdin.readline().rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: what stdin holds is not UTF-8") from error
+        raise UsageError(f"{name}: the text on stdin is not UTF-8") from error
     if not line:
         raise UsageError(f"{name}: nothing on stdin")
     return line

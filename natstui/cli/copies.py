@@ -54,38 +54,45 @@ from natstui.units import bytes_text, counted, parse_count
 _SIGINT = 2
 _SHOWN_EVERY_S = 0.2
 _FROM = (
-    click.option("--from-file", metavar="FILE", help="Read them from a file instead of a stream."),
-    click.option("--from-seq", type=click.IntRange(min=1), help="From this sequence on."),
-    click.option("--to-seq", type=click.IntRange(min=1), help="Up to this sequence."),
-    click.option("--since", metavar="TIME", help="Stored since then: 10m, 2m ago, a time."),
-    click.option("--until", metavar="TIME", help="Stored until then."),
+    click.option("--from-file", metavar="FILE",
+        help="Read the messages from a file instead of a stream."),
+    click.option("--from-seq", type=click.IntRange(min=1), help="First sequence to copy."),
+    click.option("--to-seq", type=click.IntRange(min=1), help="Last sequence to copy."),
+    click.option("--since", metavar="TIME",
+        help="Only messages stored since: 10m, 2m ago, a time."),
+    click.option("--until", metavar="TIME", help="Only messages stored until this time."),
     click.option("--subject", "subjects", metavar="SUBJECT", multiple=True,
-                 help="Only of this subject; it may have wildcards. Give it again for more."),
+                 help="Only this subject, may have wildcards. Repeat for several."),
     click.option("--unacknowledged", metavar="CONSUMER",
-                 help="Only what this consumer has not acknowledged."),
+                 help="Only messages that this consumer has not acknowledged."),
     click.option("--given-up", metavar="CONSUMER",
-                 help="Only what this consumer dropped after max deliver."),
+                 help="Only messages that this consumer dropped after max deliver."),
     click.option("--session", "sessions", metavar="NAME", multiple=True,
-                 help="A recording that knows what was given up. Give it again for more."),
+                 help="A recording that saw messages reach max deliver. Repeat for several."),
 )  # fmt: skip
 _TO = (
-    click.option("--to-subject", metavar="SUBJECT", help="All get this subject."),
-    click.option("--to-stream", metavar="NAME", help="Only this stream may store them."),
-    click.option("--to-file", metavar="FILE", help="Write them into a file, a line of JSON each."),
-    click.option("--to-context", metavar="NAME", help="Another system, as a context names it."),
+    click.option("--to-subject", metavar="SUBJECT", help="Publish all messages to this subject."),
+    click.option("--to-stream", metavar="NAME",
+        help="Refuse copies that another stream than this would store."),
+    click.option("--to-file", metavar="FILE",
+        help="Write the messages to a file, one line of JSON each."),
+    click.option("--to-context", metavar="NAME",
+        help="Copy to another system: the name of its context."),
     click.option("--map", "maps", metavar="FROM:TO", multiple=True,
-                 help="Subjects like FROM become TO: 'a.*.>:b.$1.>'. Give it again for more."),
+                 help="Change subjects that match FROM to TO: 'a.*.>:b.$1.>'. Repeat for "
+                     "several."),
     click.option("--msg-id", "ids", type=click.Choice(("made", "kept")), default="made",
-                 help="Each gets an id of its own, or keeps the publisher's where it has one."),
-    click.option("--rate", metavar="NUMBER", help="At most so many in a second: 500, 10k."),
-    click.option("--original-pace", is_flag=True, help="As far apart as they were stored."),
+                 help="made: a new message id each; kept: the publisher's id, if there is one."),
+    click.option("--rate", metavar="NUMBER", help="The most messages per second: 500, 10k."),
+    click.option("--original-pace", is_flag=True,
+        help="Keep the original pauses between messages."),
 )  # fmt: skip
 _HOW = (
     click.option("--dry-run", is_flag=True, help="Only count what would be copied."),
     click.option("--resume", is_flag=True,
-                 help="Go on where the same command was stopped, and try again what was refused."),
+                 help="Continue a stopped copy, and try refused messages again."),
     click.option("--accept-duplicates", is_flag=True,
-                 help="Go on also where some may be stored twice."),
+                 help="Continue even if messages may be stored twice."),
 )  # fmt: skip
 
 
@@ -100,7 +107,7 @@ def given_wanted(stream: str, words: dict[str, Any]) -> Wanted:
     """Return which messages of a stream are meant; raises UsageError."""
     of = [name for name in ("unacknowledged", "given_up") if words[name]]
     if len(of) > 1:
-        raise UsageError("give one of --unacknowledged and --given-up")
+        raise UsageError("use either --unacknowledged or --given-up")
     if words["sessions"] and of != ["given_up"]:
         raise UsageError("--session belongs to --given-up")
     for subject in words["subjects"]:
@@ -144,7 +151,7 @@ def _recorded(
         found, left_out = found + some, left_out + uncounted
     if left_out:
         text = counted(f"{left_out:,}", "announcement")
-        said = f"{text} came so fast that the recording only counts them"
+        said = f"{text} came so fast that the recording has only their number"
         click.echo(f"natstui: {said}: their sequences are not known", err=True)
     return tuple(found)
 
@@ -155,7 +162,9 @@ def given_target(words: dict[str, Any]) -> Target:
     if words["to_file"] and (subject or stream or words["to_context"]):
         raise UsageError("--to-file needs no --to-subject, --to-stream and --to-context")
     if not (subject or stream or words["to_file"] or words["to_context"]):
-        raise UsageError("say where to: --to-subject, --to-stream, --to-context or --to-file")
+        raise UsageError(
+            "the target is missing: use --to-subject, --to-stream, --to-context or --to-file"
+        )
     maps = []
     for text in words["maps"]:
         source, colon, wanted = text.partition(":")
@@ -211,12 +220,12 @@ def kept_under(
 def copy(connection: Connection, name: str | None, **words: Any) -> None:
     """Copy messages of STREAM.
 
-    Copies them to a subject, a stream, another system or a file. Each is stored once, also
-    when the connection breaks: the copy has an id (Nats-Msg-Id) that the target recognises. At
-    the end every message is accounted for. Ctrl-C stops it in order; --resume continues there.
+    Copies them to a subject, a stream, another system or a file. Each message is stored once, also
+    when the connection breaks: the target recognises the id (Nats-Msg-Id) of each copy. At the end
+    every message is accounted for. Ctrl-C stops the copy; --resume continues it.
     """
     if (name is None) == (words["from_file"] is None):
-        raise UsageError("give a stream or --from-file")
+        raise UsageError("name a stream or use --from-file")
     if words["dry_run"] and words["to_file"]:
         raise UsageError("--dry-run counts what would be sent; --to-file sends nothing")
     task = _Task(connection, name, words)
@@ -282,9 +291,9 @@ class _Task:
         assert self._done is not None
         account = self._done.account
         if account.is_stopped:
-            raise Interrupted("the copy was stopped; --resume goes on", _SIGINT)
+            raise Interrupted("the copy was stopped; --resume continues it", _SIGINT)
         if account.refused_msgs:
-            raise RequestFailed("not all were taken; --resume tries those again")
+            raise RequestFailed("the target refused some messages; --resume tries them again")
 
     def _copy(self) -> None:
         if self._words["to_file"]:
@@ -350,9 +359,11 @@ class _Task:
     def _resumed(self) -> State | None:
         state = self._kept.read()
         if self._words["resume"] and state is None:
-            raise UsageError("there is nothing to go on with: this copy was not stopped")
+            raise UsageError("nothing to resume: this copy was not stopped")
         if state is not None and not self._words["resume"]:
-            click.echo("natstui: this copy was stopped before: --resume would go on", err=True)
+            click.echo(
+                "natstui: this copy was stopped before; --resume would continue it", err=True
+            )
             return None
         return state
 
@@ -368,9 +379,9 @@ class _Task:
 
 def _refuse_doubt(state: State) -> NoReturn:
     raise UsageError(
-        "the copy ended with messages in flight, and the target does not know their ids any "
-        f"more: messages after sequence {state.done_seq:,} that it had sent may be stored twice; "
-        "--accept-duplicates goes on"
+        "the copy ended with messages in flight, and the target has forgotten their ids: "
+        f"messages after sequence {state.done_seq:,} may be stored twice; --accept-duplicates "
+        "copies them anyway"
     )
 
 
@@ -416,9 +427,9 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
         (account.acknowledged_msgs, f"acknowledged{again}"),
         (account.duplicate_msgs, "duplicates: the target had them already"),
         (account.refused_msgs, "refused"),
-        (account.unknown_msgs, "unknown: sent and not answered"),
-        (account.gone_msgs, "gone: not in the stream any more, and not read"),
-        (account.without_rollup_msgs, "sent without their roll-up"),
+        (account.unknown_msgs, "unknown: sent, but no reply"),
+        (account.gone_msgs, "gone: removed from the stream before they were read"),
+        (account.without_rollup_msgs, "sent without their roll-up header"),
     ):
         if count or text.startswith(("acknowledged", "duplicates", "refused")):
             click.echo(f"{count:>12,} {text}")

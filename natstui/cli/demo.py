@@ -111,13 +111,15 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep streams and messages in this folder (default: a temporary one).",
 )
-@click.option("--headless", is_flag=True, help="No viewer: print the URL and run until Ctrl-C.")
-@click.option("--json", "-j", "as_json", is_flag=True, help="With --headless: as JSON.")
+@click.option(
+    "--headless", is_flag=True, help="Open no screen: print the URL and run until Ctrl-C."
+)
+@click.option("--json", "-j", "as_json", is_flag=True, help="With --headless: print JSON.")
 def demo(store: Path | None, headless: bool, as_json: bool) -> None:
     """Start a real nats-server with a busy shop.
 
-    Opens the screen on it. Needs no server, no settings and no network. Leaving stops
-    everything it started.
+    Opens the screen on this server. Needs no server, settings or network. Leaving the screen stops
+    everything that the demo started.
     """
     if as_json and not headless:
         raise UsageError("--json belongs to --headless: a screen prints nothing")
@@ -147,4 +149,4 @@ def _until_told_to_stop() -> None:
     # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if signal.sigwait(signals) == signal.SIGCHLD:
-        raise BrokerFailed("the demo's broker or traffic ended by itself")
+        raise BrokerFailed("the server or the traffic of the demo ended unexpectedly")

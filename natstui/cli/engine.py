@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "--resume-recording",
     type=click.Path(path_type=Path),
     hidden=True,
-    help="Go on with the recording of an engine that was killed.",
+    help="Continue the recording of an engine that was killed.",
 )
 @engine_options
 def engine(settings: Settings, connection: Connection, resume_recording: Path | None) -> None:

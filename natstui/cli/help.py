@@ -89,7 +89,7 @@ def help_(context: click.Context, topic: tuple[str, ...]) -> None:
     if text is None:
         said = " ".join(topic)
         raise UsageError(
-            f"there is no help on {said!r}: name a command (natstui --help lists them), a group "
-            "of that list, or a finding by its code (natstui health --list)"
+            f"there is no help on {said!r}: TOPIC is a command or group of natstui --help, or a "
+            "finding of natstui health --list"
         )
     click.echo(text)

@@ -111,7 +111,9 @@ def refuse_one_for_all() -> None:
     """Raise UsageError where the environment names a server, which overrules every context."""
     named = next((name for name in _OVERRULING if os.environ.get(name)), None)
     if named is not None:
-        raise UsageError(f"{named} is set: every context and profile would be that one server")
+        raise UsageError(
+            f"{named} is set: it would override the server of every context and profile"
+        )
 
 
 def _known(flag: str) -> list[str]:

@@ -34,7 +34,7 @@ _FLAG_NAMES = (
 _where = option_in(CONNECTION)
 as_json = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
 """The option that most commands have."""
-_SERVER_HELP = "Server address; several with commas, or give it again."
+_SERVER_HELP = "Server address; separate several with commas, or repeat."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +143,10 @@ def connection_flags(
     )
     @_where("--profile", metavar="NAME", help="Profile of the configuration.")
     @_where(*settings, "config", metavar="FILE", help="Configuration file.")
-    @_where("--js-domain", metavar="NAME", help="JetStream domain, not the context's.")
-    @_where("--js-api-prefix", metavar="SUBJECT", help="Where the JetStream API listens.")
+    @_where(
+        "--js-domain", metavar="NAME", help="JetStream domain, instead of that of the context."
+    )
+    @_where("--js-api-prefix", metavar="SUBJECT", help="Subject prefix of the JetStream API.")
     @functools.wraps(command)
     def with_flags(
         *,
@@ -176,8 +178,8 @@ def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
         if value is not None:
             flag = option.opts[0]
             raise UsageError(
-                f"{flag} belongs to a context here: natstui context add NAME --server URL {flag} "
-                "…, then --context NAME; for once, --server nats://USER:PASSWORD@HOST"
+                f"{flag} can only be set in a context: natstui context add NAME --server URL "
+                f"{flag} …, then --context NAME; for once, --server nats://USER:PASSWORD@HOST"
             )
 
     for name in ("user", "password", "creds", "nkey", "tlscert", "tlskey", "tlsca"):
@@ -189,7 +191,7 @@ def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def watching_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the same, and `--account` with other accounts than one's own."""
-    return _account_flag(command, "Other accounts, several with commas")
+    return _account_flag(command, "Other accounts, separated by commas")
 
 
 def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -201,12 +203,12 @@ def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
             raise UsageError("--account names one account here: start a command for each")
         return command(flags=flags, **others)
 
-    return _account_flag(with_one, "Another account than one's own")
+    return _account_flag(with_one, "Another account than that of the user")
 
 
 def _account_flag(command: Callable[..., Any], which: str) -> Callable[..., Any]:
     @connection_flags
-    @_where("--account", metavar="NAME", help=f"{which}: the system account tells of it.")
+    @_where("--account", metavar="NAME", help=f"{which}: seen through the system account.")
     @functools.wraps(command)
     def with_account(*, flags: ConnectionFlags, account: str | None, **others: Any) -> Any:
         return command(flags=replace(flags, account=account), **others)
@@ -233,7 +235,7 @@ def connection_options_beside_config(command: Callable[..., Any]) -> Callable[..
 
 
 _VIEWER_FLAGS = (
-    click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s."),
+    click.option("--interval", metavar="TIME", help="Interval of polls: 500ms, 2s."),
     click.option("--theme", metavar="NAME", help="Colour theme of the screen."),
     click.option("--ascii", is_flag=True, default=None, help="Draw with ASCII characters only."),
     click.option("--read-only", is_flag=True, default=None, help="Refuse every change."),

@@ -37,15 +37,14 @@ _MOST_ROWS = 20
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option(
     "--for", "for_text", metavar="TIME",
-    help="How long to watch. Else until all that answers was read three times, 15s at most.",
+    help="How long to watch. Default: until everything was read three times, at most 15s.",
 )  # fmt: skip
 @watching_flags
 def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> None:
     """Print one screen: what is wrong, what moves.
 
-    Prints who leads, too. It ends with 0 also where something is wrong: `natstui health` ends
-    with 1 or 2 then; with 4 where not everything could be read. With --context A,B,C it shows
-    several systems.
+    Prints leaders, too. Exit code: 0 even if something is wrong (use `natstui health` for that), 4
+    if not everything could be read. With --context A,B,C it shows several systems.
     """
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
     named = flags.each() if flags.are_several else {"": flags}

@@ -102,7 +102,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
             "natstui.cli.sessions.record:record", "Record everything that can be watched"
         ),
         "replay": Listed(
-            "natstui.cli.sessions.replay:replay", "Replay a recording in the same screens"
+            "natstui.cli.sessions.replay:replay", "Replay a recording in the screens"
         ),
         "sessions": Listed(
             "natstui.cli.sessions.command:sessions", "List, check, share and delete recordings"
@@ -172,7 +172,9 @@ def root(ctx: click.Context, engine: str | None, viewer: ViewerFlags) -> None:
         if engine or arguments:
             # If they were ignored, the command would do something else than was typed.
             name = ctx.invoked_subcommand
-            raise UsageError(f"flags of the screen belong to natstui alone, not before {name}")
+            raise UsageError(
+                f"options of the screen work only without a command: remove them before {name}"
+            )
         return
     from natstui.cli.open_viewer import ENGINE, open_viewer
 

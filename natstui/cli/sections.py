@@ -116,7 +116,10 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             if error.option_name not in _CONNECTION_FLAGS:
                 raise
-            text = f"{error.option_name}: this command connects to no server, leave it out"
+            text = (
+                f"{error.option_name}: this command does not connect to a server, so omit the "
+                "option"
+            )
             raise click.UsageError(text, ctx) from None
         _refuse_empty(self, ctx, empty_means=self.empty_means)
         return left

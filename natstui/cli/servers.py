@@ -101,7 +101,7 @@ _KINDS = ("stream", "consumer")
 @command()
 @click.option(
     "--for", "for_text", metavar="TIME",
-    help="Read twice, so long apart, and print the rates between.",
+    help="Read twice with this pause, and print the rates.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @connection_options
@@ -110,9 +110,9 @@ def servers(
 ) -> None:
     """List servers, leaders and the meta group.
 
-    Lists the accounts, too. The system account of [system] tells everything, or the monitoring
-    ports. Without them, a plain user sees the names, versions and the own account's
-    connections and traffic, and which subject or address would tell more.
+    Lists the accounts, too. Needs the system account or the monitoring ports of [system] for all
+    details. Otherwise prints names, versions, and the connections and traffic of the user's own
+    account, and which subject or address would show more.
     """
     from natstui.cli.connected import waited_for
 
@@ -236,9 +236,11 @@ def servers_json(seen: Servers, rates: Rates | None) -> str:
 
 
 @command()
-@click.option("--dry-run", is_flag=True, help="Print the plan; exit 1 when there is one.")
+@click.option("--dry-run", is_flag=True, help="Print the plan; exit with 1 if there are moves.")
 @click.option(
-    "--only", type=click.Choice(["streams", "consumers"]), help="Move leaders of these alone."
+    "--only",
+    type=click.Choice(["streams", "consumers"]),
+    help="Move only leaders of streams, or only of consumers.",
 )
 @click.option(
     "--pause", metavar="TIME", default="500ms", show_default=True, help="Between two moves."
@@ -250,9 +252,9 @@ def balance(
 ) -> None:
     """Spread leaders evenly over the servers.
 
-    The plan comes first: which leaders move where, and why. A move is a step-down to a replica
-    that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between
-    two moves, and what was done is printed and in the journal.
+    Prints the plan first: which leaders move where, and why. A move is a step-down to a replica
+    that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between two
+    moves; the moves done are printed and in the journal.
     """
     pause_s, kinds = reading_seconds(pause, "--pause"), [only[:-1]] if only else list(_KINDS)
     as_json = words["as_json"]
@@ -325,13 +327,13 @@ def _print_plan(plans: Sequence[Plan]) -> None:
         if plan.before_count:
             click.echo(clean_line(f"leaders: {uneven_text(plan.before_count)}"))
         if plan.leaderless_count:
-            click.echo(f"without a leader, left alone: {plan.leaderless_count}")
+            click.echo(f"skipped because they have no leader: {plan.leaderless_count}")
         for move in plan.moves:
             click.echo(clean_line(f"  {move.text}"))
         if plan.moves:
             click.echo(clean_line(f"afterwards: {uneven_text(plan.after_count)}"))
     if not _moves(plans):
-        click.echo("nothing to move: no server leads two more than another that could")
+        click.echo("nothing to move: the leaders are already even, as far as replicas allow")
 
 
 def _print_end(after: Sequence[Plan], tried_count: int, *, stopped: bool) -> None:
@@ -366,7 +368,7 @@ def _balance_json(plans: Sequence[Plan], done: Sequence[str], after: Sequence[Pl
 
 @click.group(cls=Group)
 def meta() -> None:
-    """Manage the meta group of the cluster. Who leads it, and who belongs to it."""
+    """Manage the meta group of the cluster. Show its leader and members, and change them."""
 
 
 @meta.command("step-down")
@@ -376,8 +378,8 @@ def meta() -> None:
 def step_down(connection: Connection, asked: dict[str, Any], **words: Any) -> None:
     """Elect another leader of the meta group.
 
-    Only the system account may. Meanwhile streams and consumers cannot be created or changed;
-    messages flow on.
+    Needs the system account. During the election, streams and consumers cannot be created or
+    changed; messages still flow.
     """
     refuse_read_only(connection, words["read_only"])
     text = asyncio.run(_step_down(connection, asked.get("preferred"), words))
@@ -411,9 +413,9 @@ async def _step_down(connection: Connection, preferred: str | None, words: dict[
 def peer_remove(connection: Connection, node: str, **words: Any) -> None:
     """Remove a lost server from the meta group.
 
-    SERVER is one that will not come back. Only the system account may. What had a copy there
-    gets another one elsewhere, as far as there are servers. A server that replies is not
-    removed. SERVER may come back only with an empty store.
+    SERVER is a server that will not come back. Needs the system account. Replicas on SERVER are
+    recreated on other servers, if there are enough. A server that still replies is not removed.
+    SERVER may rejoin later only with an empty store.
     """
     refuse_read_only(connection, words["read_only"])
     click.echo(clean_line(asyncio.run(_peer_remove(connection, node, words))))

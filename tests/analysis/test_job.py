@@ -220,7 +220,7 @@ def test_bad_lines_are_left_out_and_told_and_the_command_ends_as_for_any_damaged
     two_runs: TwoRuns,
 ) -> None:
     errors = two_runs.command.stderr
-    sentence = f"{NAME} is damaged: only what can be read of it was analysed"
+    sentence = f"{NAME} is damaged: only the readable part was analysed"
     assert json.loads(errors.splitlines()[-1]) == {"error": sentence, "code": 6}
     assert "natstui: reading again, because some lines cannot be read" in errors
     printed = "\n".join(report_lines(two_runs.result, 140))
@@ -300,7 +300,7 @@ def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path
     page = ("--html", str(tmp_path / "no" / "page.html"))
     assert "its folder does not exist" in refused_by_command(str(folder), *page)
     kept = file.read_bytes()
-    assert "cells of yours" in refused_by_command(str(folder), "--notebook", str(file))
+    assert "your own cells" in refused_by_command(str(folder), "--notebook", str(file))
     assert file.read_bytes() == kept
 
 

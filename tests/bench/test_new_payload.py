@@ -110,7 +110,7 @@ REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
     ("2MB", UsageError, "more than the"),
     ("file /nowhere/at/all", UsageError, "does not exist"),
     ("many", UsageError, "is not a size"),
-    ("9..3", UsageError, "ends below its beginning"),
+    ("9..3", UsageError, "has a maximum below its minimum"),
 )
 
 

@@ -215,7 +215,7 @@ async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
         stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (130, "")
     assert stderr.splitlines()[-1] == (
-        "natstui: the run was stopped before it began: nothing was sent"
+        "natstui: the run was stopped before its start: nothing was sent"
     )
     assert not (tmp_path / "runs").exists()
     client = await connect(Connection(servers=(account.url,)))

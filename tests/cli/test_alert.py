@@ -236,7 +236,7 @@ async def test_a_signal_ends_it_while_webhooks_hang(
         async with asyncio.timeout(30):
             _, err = await process.communicate()
     assert process.returncode == 0, err
-    assert b"6 of 6 ways of alerts ended with notices unsent" in err
+    assert b"6 of 6 receivers of alerts still had unsent notifications at the end" in err
     assert b"Traceback" not in err
     await nc.close()
 
@@ -246,14 +246,14 @@ async def test_a_signal_ends_it_while_webhooks_hang(
     ("text", "words"),
     [
         ("", "there are no alerts"),
-        ("[alerts.a]", "[alerts.a] tells nobody"),
+        ("[alerts.a]", "[alerts.a] has no receiver"),
         ('[alerts.a]\ncommand = "no-such-program x"', "there is no command"),
-        ('[alerts.a]\nwebhook = "ftp://x"', "begins with http"),
+        ('[alerts.a]\nwebhook = "ftp://x"', "does not begin with http"),
         ('[alerts.a]\nwebhook = "http://127.0.0.1:99999/"', "no valid host or port"),
         ('[alerts.a]\nwebhook = "http://[::1"', "no valid host or port"),
-        ('[alerts.a]\nsubject = "a b"', "is no subject to publish to"),
-        ('[alerts.a]\nsubject = "a..b"', "is no subject to publish to"),
-        ('[alerts.a]\nsubject = "a.>"', "is no subject to publish to"),
+        ('[alerts.a]\nsubject = "a b"', "is not a valid subject to publish to"),
+        ('[alerts.a]\nsubject = "a..b"', "is not a valid subject to publish to"),
+        ('[alerts.a]\nsubject = "a.>"', "is not a valid subject to publish to"),
         ('[alerts.a]\nsubject = "x"\n[connection]\nread_only = true', "read-only"),
         ('[alerts.a]\nbel = true', "did you mean 'bell'"),
     ],

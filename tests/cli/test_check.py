@@ -82,7 +82,7 @@ def test_flags_of_the_viewer_before_a_command_are_refused_rather_than_dropped() 
     command = [sys.executable, "-m", "natstui", "--theme", "nord", "check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "flags of the screen belong to natstui alone" in done.stderr
+    assert "options of the screen work only without a command" in done.stderr
 
 
 def test_where_to_connect_may_stand_before_the_command_and_behind_it() -> None:
@@ -102,4 +102,4 @@ def test_where_to_connect_may_stand_before_the_command_and_behind_it() -> None:
     for words in (["--profile", "none", "sessions", "ls"], ["sessions", "ls", "--server", "x"]):
         done = CliRunner().invoke(root, words)
         assert done.exit_code == 2
-        assert "this command connects to no server, leave it out" in done.stderr
+        assert "this command does not connect to a server, so omit the option" in done.stderr

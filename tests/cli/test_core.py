@@ -121,7 +121,7 @@ async def test_a_stream_says_what_it_stored_and_what_it_had_already(
         }  # fmt: skip
         same = ("pub", "s.a", "x", "-J", "-H", "Nats-Msg-Id:one", "--count", "2")
         done = await run(shell, *same)
-        assert "stored in S up to sequence 6; 1 of them it already had" in done.stdout
+        assert "stored in S up to sequence 6; 1 of them were duplicates" in done.stdout
         nobody = await run(shell, "pub", "elsewhere", "x", "-J")
         assert (nobody.returncode, nobody.stdout) == (4, "")
         assert 'no stream stores "elsewhere"' in nobody.stderr
@@ -292,11 +292,11 @@ async def test_a_share_of_a_group_and_a_lost_connection_are_told(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{{Nothing}}", "is no template"),
-        ("{{Random 5}}", "the least first"),
-        ("{{Random 9 5}}", "the least first"),
-        ("{{Random 1 9999999999}}", "the least first"),
-        ("{{Count 3}}", "is no template"),
+        ("{{Nothing}}", "is not a known template"),
+        ("{{Random 5}}", "minimum first"),
+        ("{{Random 9 5}}", "minimum first"),
+        ("{{Random 1 9999999999}}", "minimum first"),
+        ("{{Count 3}}", "is not a known template"),
         ("{{ if .X }}", "--no-templates"),
     ],
 )

@@ -88,7 +88,9 @@ def test_a_demo_whose_shop_is_killed_says_so_and_leaves_nothing(running: Demo) -
     os.kill(shop, signal.SIGKILL)
     code, said = running.ended()
     assert code == 1
-    assert said.strip().splitlines() == ["natstui: the demo's broker or traffic ended by itself"]
+    assert said.strip().splitlines() == [
+        "natstui: the server or the traffic of the demo ended unexpectedly"
+    ]
     running.assert_nothing_is_left()
 
 

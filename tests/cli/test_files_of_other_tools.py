@@ -48,7 +48,7 @@ def test_the_name_may_be_in_the_file_alone(shell: Shell) -> None:
     assert (config["durable_name"], config["max_ack_pending"]) == ("archive", 50)
     no_name = written(shell, "n.json", '{"subjects": ["a"]}')
     refused = shell.run("stream", "add", "--file", no_name)
-    assert refused.returncode == 2 and "give the stream a NAME" in refused.stderr
+    assert refused.returncode == 2 and "the stream has no name" in refused.stderr
 
 
 def test_unknown_fields_are_named_with_line_and_nearest_name(shell: Shell) -> None:

@@ -148,7 +148,7 @@ def test_a_copy_does_not_deliver_to_the_same_clients_unless_that_is_said(
 ) -> None:
     asyncio.run(filled(nats_server.url))
     refused = shell.run("consumer", "copy", "B", "two", "same")
-    assert refused.returncode == 2 and "get every message twice" in refused.stderr
+    assert refused.returncode == 2 and "receive every message twice" in refused.stderr
     assert shell.run("consumer", "info", "B", "same").returncode == 4
     shell.ok("consumer", "copy", "B", "two", "another", "--deliver-subject", "elsewhere")
     assert shell.config("consumer", "info", "B", "another")["deliver_subject"] == "elsewhere"

@@ -80,6 +80,6 @@ def test_a_finding_that_the_analysis_contradicts_is_named(tmp_path: Path) -> Non
     page = FirstPage((str(folder),))
     (told,) = page.contradicted(result(folder.name, 2.0, 0.5))
     assert told.startswith("The analysis contradicts ") and "(NT-C23) of ORDERS > billing" in told
-    assert told.endswith(": 3 pending at the end, which are delivered in 2s")
+    assert told.endswith(": 3 pending at the end, delivered within 2s")
     assert page.contradicted(result(folder.name, None, 0.5)) == []
     assert page.contradicted(result(folder.name, 200.0, 60.0)) == []

@@ -151,12 +151,12 @@ def test_one_consumer_is_explained_in_full(url: str) -> None:
     for words in (
         "SICK > held: max ack pending reached", "pending          8 messages",
         "ack pending      2 of 2",
-        "the next message has waited for", "check: ", "do: ",
+        "the next message has been waiting for", "check: ", "do: ",
     ):  # fmt: skip
         assert words in ended.stdout, ended.stdout
     ended = run("stuck", "--server", url, "WELL", "idle", "--for", "1s")
     assert ended.returncode == 0
-    assert "nothing is wrong with it" in ended.stdout
+    assert "natstui found nothing wrong with the consumer" in ended.stdout
     ended = run("stuck", "--server", url, "WELL", "other", "--for", "1s")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == "natstui: there is no consumer WELL/other\n"

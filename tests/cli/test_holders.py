@@ -36,7 +36,7 @@ async def test_the_clients_of_a_pull_consumer_are_named_with_what_the_tap_cost(
     assert none.returncode == 0 and "--for 30s" in none.stdout
     assert "no client was found" in empty.stdout
     head, titles, *rows, cost = table.stdout.splitlines()
-    assert "an idle client appears only when its pull expires" in head
+    assert "an idle client is listed only once its pull expires" in head
     assert titles.split() == [
         "NAME", "USER", "ADDRESS", "CLIENT", "SERVER", "PULLS", "DELIVERED", "BATCH",
         "LAST", "SEEN",
@@ -61,7 +61,7 @@ async def test_the_clients_of_a_push_consumer_are_named_at_once(
         await flushed(worker)
         table = await run(nats_server.url, tmp_path, *clients)
         whole = await run(nats_server.url, tmp_path, *clients, "--json")
-    assert nobody.stdout == 'nobody in this account listens to "to.workers" in the group G\n'
+    assert nobody.stdout == 'no client of this account subscribes to "to.workers" in the group G\n'
     head, _, row = table.stdout.splitlines()
     assert head.startswith("1 client of") and row.startswith("worker ")
     found = json.loads(whole.stdout)
@@ -96,7 +96,7 @@ async def test_publishers_are_named_by_the_answers_that_they_wait_for(
         mirror = await run(nats_server.url, tmp_path, "stream", "publishers", "M")
     _, *rows, plainly, cost = table.stdout.splitlines()
     assert {row.split()[0] for row in rows} == {"one", "two"}
-    assert "nobody can say whose they are" in plainly and "it cost" in cost
+    assert "their client cannot be identified" in plainly and "it cost" in cost
     found = json.loads(whole.stdout)
     assert {(one["connection"]["name"], *one["subjects"]) for one in found["publishers"]} == {
         ("one", "s.one"), ("two", "s.two"),

@@ -94,7 +94,7 @@ def test_a_word_of_a_newer_server_does_not_hinder_another_change(
         config = shell.config("stream", "info", "S", *server)
         assert (config["description"], config["compression"]) == ("mine", "zst9")
         refused = shell.run("stream", "edit", "S", "--compression", "lz4", *server)
-        assert "Compression is one of none, s2, not 'lz4'" in refused.stderr
+        assert "Compression must be one of none, s2, not 'lz4'" in refused.stderr
 
 
 @pytest.mark.parametrize("flags", [(), ("--ephemeral",)])
@@ -336,7 +336,7 @@ def test_an_own_template_is_found_beside_the_built_in_ones(shell: Shell) -> None
 def test_a_mistake_ends_with_the_words_of_the_form(shell: Shell) -> None:
     done = shell.run("stream", "add", "S", "--max-age", "5ms")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "natstui: a maximum age is at least 100ms\n"
+    assert done.stderr == "natstui: the maximum age is shorter than 100ms\n"
     done = shell.run("stream", "add", "S", "--max-age", "soon")
     assert "Maximum age: 'soon' is not a duration" in done.stderr
 
@@ -366,9 +366,13 @@ def test_a_dry_run_warns_of_what_the_server_has(shell: Shell) -> None:
     shell.ok("consumer", "add", "ORDERS", "FIRST", "--filter", "orders.eu")
     plan = shell.run("stream", "add", "EU", "--subjects", "orders.eu", "--dry-run")
     assert plan.returncode == 1
-    assert "'orders.eu' overlaps 'orders.>' of stream ORDERS: it is refused" in plan.stderr
+    assert (
+        "'orders.eu' overlaps 'orders.>' of stream ORDERS: the server refuses that" in plan.stderr
+    )
     plan = shell.run("consumer", "add", "ORDERS", "SECOND", "--dry-run")
-    assert "'>' overlaps 'orders.eu' of consumer FIRST, so it is refused" in plan.stderr
+    assert (
+        "'>' overlaps 'orders.eu' of consumer FIRST, so the server refuses this one" in plan.stderr
+    )
 
 
 async def metadata_of(url: str) -> dict[str, str]:

@@ -441,7 +441,7 @@ async def test_what_is_refused_is_counted_and_tried_again(
         words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
         done = await run(shell, "messages", "copy", *words)
         account = copied(done.stdout)
-        assert done.returncode == 4 and "--resume tries those again" in done.stderr
+        assert done.returncode == 4 and "--resume tries them again" in done.stderr
         assert (account["acknowledged_msgs"], account["refused_msgs"]) == (4, 6)
         assert account["refused_ranges"] == [[5, 10]]
         assert list(account["refusals"].values()) == [6]
@@ -460,15 +460,15 @@ async def test_what_cannot_be_done_is_said_before_anything_is_sent(
         await nc.jetstream().add_stream(name="T", subjects=["t"])
     for words, code, said in (
         (("S",), 2, "say where to"),
-        ((), 2, "give a stream or --from-file"),
+        ((), 2, "name a stream or use --from-file"),
         (("S", "--to-subject", "nobody"), 4, 'no stream stores "nobody"'),
         (("S", "--to-stream", "T"), 4, 'another stream stores "s.1"'),
-        (("S", "--to-stream", "T", "--map", "s.*:$2"), 2, "asks for wildcard 2"),
-        (("S", "--to-stream", "T", "--map", "s.*:{{partition(2,1)}}"), 2, "servers only"),
+        (("S", "--to-stream", "T", "--map", "s.*:$2"), 2, "uses wildcard 2"),
+        (("S", "--to-stream", "T", "--map", "s.*:{{partition(2,1)}}"), 2, "not supported here"),
         (("S", "--to-subject", "t", "--to-file", "x"), 2, "needs no --to-subject"),
-        (("S", "--to-subject", "$JS.API.STREAM.DELETE.S"), 4, "not all were taken"),
+        (("S", "--to-subject", "$JS.API.STREAM.DELETE.S"), 4, "the target refused some messages"),
         (("S", "--to-subject", "t", "--read-only"), 5, "read-only"),
-        (("S", "--to-subject", "t", "--resume"), 2, "nothing to go on with"),
+        (("S", "--to-subject", "t", "--resume"), 2, "nothing to resume"),
         (("NONE", "--to-subject", "t"), 4, "not found"),
         (("S", "--to-subject", "t", "--unacknowledged", "NONE"), 4, "not found"),
     ):

@@ -98,7 +98,11 @@ class Trial:
     def is_complete(self, code: int, error: str) -> bool:
         """Tell whether nothing is left to copy but what the target never takes."""
         self.seen.append(f"→ {code}")
-        return code in (0, 4) and "not all were taken" in error and self.refused <= self.large
+        return (
+            code in (0, 4)
+            and "the target refused some messages" in error
+            and self.refused <= self.large
+        )
 
     async def copy(self, fault: str | None) -> tuple[int, str]:
         """Copy once and let something happen meanwhile; return how that ended."""
@@ -144,7 +148,7 @@ class Trial:
 
     async def afterwards(self, fault: str | None, out: str, error: str) -> None:
         """Take what the copy says of itself, and mend what was broken."""
-        self.resumes = "nothing to go on with" not in error
+        self.resumes = "nothing to resume" not in error
         if out.strip():
             account = json.loads(out)
             self.refused = set(seqs_of(account["refused_ranges"]))

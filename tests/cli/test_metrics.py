@@ -127,7 +127,7 @@ def test_an_address_that_others_reach_is_warned_of(
 ) -> None:
     with metrics_at(listen, "--listen", State):
         said = capsys.readouterr().err.splitlines()
-    warned = "natstui: everybody who reaches this address can read the names of streams"
+    warned = "natstui: anyone who can reach this address can read the names of streams"
     assert said[0].startswith("metrics at http://")
     assert [line.startswith(warned) for line in said[1:]] == [True] * is_warned
 
@@ -218,8 +218,8 @@ async def test_watch_and_record_serve_the_same_beside(
     ("words", "sentence"),
     [
         (("watch", "--once", "--metrics", ":1"), "leave --once out"),
-        (("watch", "--metrics", "here"), "--metrics 'here' is no address"),
-        (("record", "--metrics", "here"), "--metrics 'here' is no address"),
+        (("watch", "--metrics", "here"), "--metrics 'here' is not an address"),
+        (("record", "--metrics", "here"), "--metrics 'here' is not an address"),
     ],
 )
 def test_metrics_beside_are_refused_in_one_sentence(words: Sequence[str], sentence: str) -> None:

@@ -160,9 +160,9 @@ def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("oldjs push x --consumer C --maxacks 5 --no-ack", "say natstui bench js push --stream"),
-        ("oldjs ordered x", "say natstui bench js ordered --stream"),
-        ("oldjs pull x --batch 5", "say natstui bench js fetch --stream"),
+        ("oldjs push x --consumer C --maxacks 5 --no-ack", "use natstui bench js push --stream"),
+        ("oldjs ordered x", "use natstui bench js ordered --stream"),
+        ("oldjs pull x --batch 5", "use natstui bench js fetch --stream"),
         ("pub x --dedup", "only a stream refuses what it has already"),
         ("pub x --replicas 3", "works without a stream"),
         ("pub x --header nonsense", "write 'nonsense' as NAME:VALUE"),

@@ -108,7 +108,7 @@ def test_a_pause_needs_the_zone_of_its_time(shell: Shell) -> None:
     for text in ("2030-01-31 12:00:00", "2030-01-31T12:00:00", "2030-01-31"):
         done = shell.run("consumer", "pause", "E", "C", text)
         clock = "00:00:00" if text.endswith("31") else "12:00:00"
-        assert f"the NATS CLI takes {text!r} for UTC: write 2030-01-31T{clock}Z" in done.stderr
+        assert f"the NATS CLI reads {text!r} as UTC: write 2030-01-31T{clock}Z" in done.stderr
         assert shell.config("consumer", "info", "E", "C") == before
     shell.ok("consumer", "pause", "E", "C", "2030-01-31T12:00:00+02:00")
     assert shell.config("consumer", "info", "E", "C")["pause_until"] == "2030-01-31T10:00:00Z"
@@ -127,7 +127,7 @@ def test_what_is_no_subject_is_refused(shell: Shell) -> None:
 
 def test_a_subject_with_a_comma_goes_into_a_file(shell: Shell) -> None:
     refused = shell.run("consumer", "edit", "E", "C", "--filter", "s.a,b")
-    assert "a value with such a character in it goes into --file FILE" in refused.stderr
+    assert "a value with such a character belongs into --file FILE" in refused.stderr
     file = shell.folder / "comma.json"
     file.write_text('{"filter_subjects": ["s.a,b"]}')
     shell.ok("consumer", "edit", "E", "C", "--file", str(file))
@@ -144,7 +144,7 @@ def test_a_switch_takes_what_follows_only_when_it_is_a_word_of_a_switch(shell: S
     done = shell.run("stream", "edit", "E", "--description", "--deny-delete", "--dry-run")
     assert done.stdout == "Description: before → --deny-delete\n"
     done = shell.run("stream", "edit", "E", "--deny-delete=maybe")
-    assert "Deny delete is yes or no, not 'maybe'" in done.stderr
+    assert "Deny delete must be yes or no, not 'maybe'" in done.stderr
 
 
 def test_a_time_may_be_said_from_now(shell: Shell) -> None:
@@ -197,7 +197,7 @@ def test_an_ephemeral_consumer_may_be_without_a_name(shell: Shell) -> None:
     refused = shell.run("consumer", "add", "E")
     assert (
         refused.stderr
-        == "natstui: give the consumer a NAME, or a file that has one, or --ephemeral\n"
+        == "natstui: the consumer has no name: add NAME, a name in the file, or --ephemeral\n"
     )
     plan = shell.run("consumer", "add", "E", "--ephemeral", "--dry-run", "--json")
     assert (plan.returncode, "name" in json.loads(plan.stdout)) == (1, False)

@@ -37,7 +37,8 @@ def test_one_other_account_is_judged_and_measured(
     seen = run("stuck", "SAME", "C", *of_it, "--for", "1s", "--json")
     assert json.loads(seen.stdout)["state"]["stream"] == "SAME", seen.stderr
     seen = run("stuck", "SAME", "C", *of_it, "--tap", "1s")
-    assert seen.returncode == 3 and "the account OTHER is only watched" in seen.stderr
+    assert seen.returncode == 3
+    assert "the account OTHER is watched through the system account" in seen.stderr
     for command in ("health", "metrics", "alert"):
         seen = run(command, *of_it[:3], "APP,OTHER")
         assert "--account names one account here" in seen.stderr and seen.returncode in (2, 3)

@@ -61,7 +61,7 @@ async def test_messages_of_a_pull_consumer_come_until_there_are_enough_of_them(
     del shell.environment["NATSTUI_CONNECTION_PRODUCTION"]
     assert await state_of(shell, "C") == (3, 0)
     kept = await run(shell, *words, "--count", "1", "--json")
-    assert kept.stderr.count("nothing is acknowledged: each message comes again after 30") == 1
+    assert kept.stderr.count("nothing is acknowledged: each message is redelivered after 30") == 1
     found = json.loads(kept.stdout)
     assert (found["stream_seq"], found["deliveries_count"]) == (3, 1)
     headers = await run(shell, *words, "--count", "1", "--headers-only")
@@ -120,6 +120,6 @@ async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answ
         process.send_signal(signal.SIGTERM)
         _, said = await ended(process)
     assert said == (
-        "natstui: 4 messages, 4 acknowledged; 1 of others on its deliver subject left out\n"
+        "natstui: 4 messages, 4 acknowledged; 1 of other senders on the deliver subject left out\n"
     )
     assert process.returncode == 0

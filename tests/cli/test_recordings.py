@@ -200,7 +200,7 @@ def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> Non
     assert natstui("sessions", "rm", "test", sessions=library).returncode == 2
     unsure = natstui("sessions", "rm", "Incident 7/3", "--json", sessions=library)
     assert (unsure.returncode, unsure.stdout) == (5, "")
-    assert "say --yes" in json.loads(unsure.stderr)["error"]
+    assert "add --yes" in json.loads(unsure.stderr)["error"]
     asked = natstui("sessions", "rm", "Incident 7/3", sessions=library)
     assert asked.returncode == 1 and Path(told["folder"]).exists()
     question = (
@@ -273,7 +273,7 @@ def test_an_export_of_a_damaged_session_writes_what_can_be_read_and_says_what_ca
     assert done.stderr.startswith("damaged: ")
     gone = 1 if how == "missing" else len(sealed)
     assert (first.name if how == "spoiled" else f"segment {gone} is missing") in done.stderr
-    assert "is damaged: only what can be read of it was exported" in done.stderr
+    assert "is damaged: only the readable part was exported" in done.stderr
     told = json.loads(whole.stdout)
     assert (told["format"], told["damage"]) == ("csv", [])
     before = told["rows_count"]

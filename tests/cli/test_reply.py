@@ -35,7 +35,7 @@ async def answering(shell: Shell, *words: str) -> Process:
     assert process.stderr is not None
     async with asyncio.timeout(PATIENCE_S):
         line = await process.stderr.readline()
-    assert line.startswith(b"natstui: answering on "), line
+    assert line.startswith(b"natstui: replying on "), line
     return process
 
 

@@ -32,14 +32,14 @@ async def filled(nc: Client, count: int, **config: object) -> None:
 @pytest.mark.parametrize(
     ("words", "seqs", "where"),
     [
-        (("s.>", "--all"), [1, 2, 3, 4, 5, 6], "from its first message on"),
+        (("s.>", "--all"), [1, 2, 3, 4, 5, 6], "from the first message"),
         (("s.>", "--since", "1h"), [1, 2, 3, 4, 5, 6], "from 1h on"),
         (("s.>", "--since", "1h ago"), [1, 2, 3, 4, 5, 6], "from 1h ago on"),
         (("s.>", "--start-sequence", "4"), [4, 5, 6], "from sequence 4 on"),
-        (("s.1", "s.2", "--all"), [1, 2, 4, 5], "from its first message on"),
-        (("s.>", "--all", "-I", "s.1"), [2, 3, 5, 6], "from its first message on"),
+        (("s.1", "s.2", "--all"), [1, 2, 4, 5], "from the first message"),
+        (("s.>", "--all", "-I", "s.1"), [2, 3, 5, 6], "from the first message"),
         (("--stream", "S", "--all"), [1, 2, 3, 4, 5, 6], "all in the stream S"),
-        (("s.>", "--last"), [6], "from its last message on"),
+        (("s.>", "--last"), [6], "from the last message"),
         (("s.>", "--last-per-subject"), [4, 5, 6], "the last message of each subject"),
         (("s.>", "--since", "2000-01-01T00:00:00Z"), [1, 2, 3, 4, 5, 6], "from 2000-01-01"),
     ],
@@ -81,7 +81,7 @@ async def test_new_messages_follow_the_stored_ones_also_over_a_restart(
         "s.5",
     ]
     assert process.returncode == 0
-    assert "what is stored meanwhile comes later" in said
+    assert "messages stored in the meantime are printed later" in said
     assert said.splitlines()[-1] == (
         "natstui: 5 messages; the connection was lost 1 time: none is missing"
     )
@@ -122,14 +122,18 @@ async def test_what_cannot_be_read_is_said(shell: Shell, nats_server: Broker) ->
     for words, code, said in (
         ((), 2, "name a SUBJECT"),
         (("none", "--all"), 4, "no stream stores none"),
-        (("s.>", "t.>", "--all"), 2, "several streams store that: S, T; say --stream NAME"),
-        (("s.>", "--all", "--since", "1h"), 2, "say one place where to begin"),
+        (
+            ("s.>", "t.>", "--all"),
+            2,
+            "several streams store these subjects: S, T; add --stream NAME",
+        ),
+        (("s.>", "--all", "--since", "1h"), 2, "use only one start"),
         (("s.>", "--since", "yesterday"), 2, "--since: 'yesterday' is not a time"),
         (("s.>", "--all", "--queue", "g"), 2, "--queue shares what is published"),
         (("q", "--all"), 5, "natstui stream view QUEUE"),
         (("--stream", "NONE"), 4, "stream not found"),
-        (("s.>", "--durable", "C"), 2, "--durable is not understood here: natstui consumer sub"),
-        (("s.>", "--ack"), 2, "--ack is not understood here: natstui consumer sub"),
+        (("s.>", "--durable", "C"), 2, "--durable is not supported here: natstui consumer sub"),
+        (("s.>", "--ack"), 2, "--ack is not supported here: natstui consumer sub"),
         (("s.>", "--graph"), 2, ":sub SUBJECT on the screen"),
     ):
         done = await run(shell, "sub", *words)

@@ -37,7 +37,7 @@ async def test_messages_are_taken_and_acknowledged_or_come_again_as_was_said(
 ) -> None:
     await filled(nats_server.url, 3)
     unsaid = await run(shell, "consumer", "next", "S", "C")
-    assert unsaid.returncode == 2 and "say --ack" in unsaid.stderr
+    assert unsaid.returncode == 2 and "use --ack" in unsaid.stderr
     taken = await run(shell, "consumer", "next", "S", "C", "--ack", "--count", "2", "--raw")
     assert taken.stdout == "0\n1\n", taken.stderr
     kept = await run(shell, "consumer", "next", "S", "C", "--no-ack", "--json")

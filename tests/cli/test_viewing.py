@@ -40,13 +40,13 @@ async def test_messages_are_seen_from_either_end_and_of_a_subject(
     await filled(account.url, 25, allow_direct=direct)
     newest = await run(shell, "stream", "view", "S", "--json")
     assert sequences(newest.stdout) == list(range(16, 26)), newest.stderr
-    assert newest.stderr == "natstui: 10 messages; the ones before: --before 16\n"
+    assert newest.stderr == "natstui: 10 messages; for earlier ones: --before 16\n"
     older = await run(shell, "stream", "view", "S", "20", "--before", "16", "--json")
     assert sequences(older.stdout) == list(range(1, 16))
     assert older.stderr == "natstui: 15 messages\n"
     on = await run(shell, "stream", "view", "S", "3", "--id", "5", "--json")
     assert sequences(on.stdout) == [5, 6, 7]
-    assert on.stderr == "natstui: 3 messages; the ones after: --id 8\n"
+    assert on.stderr == "natstui: 3 messages; for later ones: --id 8\n"
     of = await run(shell, "stream", "view", "S", "100", "--subject", "s.1", "--json")
     assert sequences(of.stdout) == list(range(1, 26, 3))
     every = await run(shell, "stream", "view", "S", "100", "--since", "1h", "--json")
@@ -74,7 +74,7 @@ async def test_long_payloads_come_whole_and_wrong_questions_are_refused(
     found = await run(shell, "stream", "view", "S", "1", "--json")
     assert base64.b64decode(json.loads(found.stdout)["payload_base64"]) == long
     for words, code, said in (
-        (("S", "--id", "1", "--since", "1h"), 2, "give one of"),
+        (("S", "--id", "1", "--since", "1h"), 2, "use only one of"),
         (("S", "--subject", "a..b"), 2, "not a valid subject"),
         (("S", "--since", "yesterday"), 2, "is not a time"),
         (("NONE",), 4, "stream not found"),

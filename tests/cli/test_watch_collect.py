@@ -20,7 +20,7 @@ def test_streams_and_consumers_that_become_unreachable_are_named_and_named_again
     collector.add(lost)
     told = [row for row in collector.take() if isinstance(row, UnavailableRow)]
     assert [row.name for row in told] == ["STREAM.INFO.A", "CONSUMER.INFO.A.c"]
-    assert {row.reason for row in told} == {"its leader does not answer"}
+    assert {row.reason for row in told} == {"the leader does not reply"}
     collector.add(lost)
     assert collector.take() == []
     collector.add(snapshot(3, rows, consumers))

@@ -66,8 +66,8 @@ def test_a_change_a_page_the_journal_and_an_undo_through_the_pipes(engine: Engin
     refused = asked(engine, Undo(6))
     assert (refused.status, refused.text) == (
         "refused",
-        "not confirmed: this cannot be undone (its only message (about 72 B) is removed for good),"
-        " type 'S' to do it",
+        "not confirmed: this cannot be undone (its only message (about 72 B) is removed for "
+        "good), type 'S' to confirm",
     )
     shown = json.loads(refused.body_json or "")
     assert (shown["name"], shown["needed"], shown["most_msgs"]) == ("S", True, 1)

@@ -170,7 +170,7 @@ def test_a_mistake_is_said_in_the_words_of_the_form_and_nothing_is_sent(
     nats_server: Broker, tmp_path: Path
 ) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
-        with pytest.raises(UsageError, match="a maximum age is at least 100ms"):
+        with pytest.raises(UsageError, match="the maximum age is shorter than 100ms"):
             session.apply("create_stream", "S", {"name": "S", "max_age": 5})
         assert session.writer.journal.entries() == []
 

@@ -316,4 +316,4 @@ async def test_a_server_that_falls_silent_is_named(nats_cluster: Cluster) -> Non
         nats_cluster.node("n3").thaw()
     assert {one.name for one in then.servers} == {"n1", "n2"}
     assert then.silent == ("n3",)
-    assert "not complete, no further answer from n3" in summary(then, closed=False)
+    assert "incomplete, no further reply from n3" in summary(then, closed=False)

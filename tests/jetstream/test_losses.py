@@ -206,8 +206,8 @@ def test_sealing_and_denying_are_said_to_stay(nats_server: Broker, tmp_path: Pat
     with admin_session(nats_server.url, tmp_path) as session:
         seen = make(session, "S")
         for edit, said in (
-            ({"deny_delete": True}, "can never be deleted again"),
-            ({"deny_purge": True}, "can never be purged again"),
+            ({"deny_delete": True}, "can never be deleted"),
+            ({"deny_purge": True}, "can never be purged"),
             ({"sealed": True}, "stays sealed for ever"),
         ):
             with pytest.raises(Refused, match=said):
@@ -294,5 +294,5 @@ def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
         created_at_us = session.run(read_asset(session.writer, "stream", "S")).created_at_us
         for action in OF_CONSUMER:
             change = Change(1, action, "S", created_at_us=created_at_us)
-            with pytest.raises(Refused, match="which consumer of S is meant: nothing was done"):
+            with pytest.raises(Refused, match="which consumer of S is meant: nothing was changed"):
                 session.run(preview(session.writer, change))

@@ -227,7 +227,7 @@ def test_nothing_is_read_of_it_or_done_to_it_by_the_api_of_our_own() -> None:
         Change(3, "delete_stream", "S"),
         ReadConnections(4, closed=False, rows_count=10),
     ):
-        with pytest.raises(Refused, match="the account OTHER is only watched"):
+        with pytest.raises(Refused, match="the account OTHER is watched through"):
             refuse_for_other_account(connection, command)
     refuse_for_other_account(connection, ReadServers(5))
     refuse_for_other_account(user("nats://127.0.0.1:1", "sys"), Describe(6, "S", None))

@@ -86,7 +86,7 @@ async def test_a_killed_server_is_told_by_its_name(nats_cluster: Cluster, is_sys
         assert time.monotonic() - killed_s < _WITHIN_S
         await sink.until(lambda _state: bool(sink.events))
         ((_, event),) = sink.events
-        assert (event.type, event.text) == ("server_down", "server n3 does not answer")
+        assert (event.type, event.text) == ("server_down", "server n3 does not reply")
         assert [one.seen.name for one in sink.state.servers.down] == ["n3"]
         nats_cluster.node("n3").start()
         await sink.until(lambda state: not _is_down("n3")(state))

@@ -68,13 +68,18 @@ def test_what_people_type_becomes_what_the_server_takes_and_back(
             "Maximum size: 'many' is not a size: write it as 128, 64KB or 1.5GiB",
         ),
         ("subjects", "a..b", "Subjects: 'a..b' is not a valid subject"),
-        ("retention", "queue", "Retention is one of limits, interest, workqueue, not 'queue'"),
-        ("no_ack", "maybe", "No acknowledgement is yes or no, not 'maybe'"),
+        (
+            "retention",
+            "queue",
+            "Retention must be one of limits, interest, workqueue, not 'queue'",
+        ),
+        ("no_ack", "maybe", "No acknowledgement must be yes or no, not 'maybe'"),
         ("metadata", "team", "Metadata: write 'team' as key=value"),
         (
             "metadata",
             "team=ops, _nats.level=9",
-            "Metadata: '_nats.level' is the server's own: nobody else sets _nats.*",
+            "Metadata: '_nats.level' is set by the server: keys that begin with _nats. cannot "
+            "be changed",
         ),
         (
             "mirror",

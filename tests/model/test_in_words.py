@@ -16,17 +16,17 @@ STREAMS = [
     ({"name": "A"}, "Takes A; keeps each message for ever; on disk of one server."),
     (
         {"name": "A", "retention": "workqueue", "max_age": 7 * _DAY, "num_replicas": 3},
-        "Takes A; keeps each message until one consumer acknowledged it or is 7d old; "
-        "on disk of 3 servers.",
+        "Takes A; keeps each message until one consumer has acknowledged it or is 7d old; on "
+        "disk of 3 servers.",
     ),
     (
         {"subjects": ["a.>", "b"], "max_msgs": 1000, "max_bytes": 1 << 30, "discard": "new"},
-        "Takes a.>, b; keeps each message, at most 1,000 messages and 1GB in all, then new ones "
-        "are refused; on disk of one server.",
+        "Takes a.>, b; keeps each message, at most 1,000 messages and 1GB in total, then new "
+        "ones are refused; on disk of one server.",
     ),
     (
         {"name": "A", "max_msgs_per_subject": 1, "max_msgs": 1, "storage": "memory"},
-        "Takes A; keeps each message, at most 1 message in all, then the oldest go first, "
+        "Takes A; keeps each message, at most 1 message in total, then the oldest are removed, "
         "only the last of each subject; in the memory of one server.",
     ),
     (
@@ -39,35 +39,35 @@ STREAMS = [
     ),
     (
         {"name": "A", "sealed": True},
-        "Keeps what is in it, and nothing can be added or removed any more; on disk of one "
-        "server.",
+        "Keeps its messages for ever: nothing can be added or removed; on disk of one server.",
     ),
 ]
 
 CONSUMERS = [
     (
         {"durable_name": "c", "ack_policy": "explicit", "filter_subject": "x.y"},
-        "Delivers x.y of S from its first message on, to whoever pulls; each again after 30s "
-        "without acknowledgement, until it is acknowledged; waits while 1,000 are unacknowledged.",
+        "Delivers x.y of S from the first message, to whoever pulls; each again after 30s "
+        "without an acknowledgement, until it is acknowledged; waits while 1,000 are "
+        "unacknowledged.",
     ),
     (
         {"deliver_subject": "d", "deliver_group": "g", "deliver_policy": "new"},
-        "Delivers everything of S from the next message on, to d, shared by the group g; each "
-        "once, acknowledged or not; is deleted when nobody listens for 5s.",
+        "Delivers everything of S from the next message, to d, shared by the group g; each "
+        "once, acknowledged or not; is deleted when no client subscribes for 5s.",
     ),
     (
         {
             "durable_name": "c", "ack_policy": "all", "backoff": [_S, 5 * _S], "max_deliver": 4,
             "max_ack_pending": 1, "deliver_policy": "by_start_sequence", "opt_start_seq": 1200,
         },
-        "Delivers everything of S from sequence 1,200 on, to whoever pulls; each again after 1s, "
-        "then 5s without acknowledgement, at most 4 times in all; waits while 1 is "
-        "unacknowledged; an acknowledgement counts for all before it.",
+        "Delivers everything of S from sequence 1,200 on, to whoever pulls; each again after "
+        "1s, then 5s without an acknowledgement, at most 4 times in total; waits while 1 is "
+        "unacknowledged; an acknowledgement covers all earlier messages.",
     ),
     (
         {"durable_name": "c", "ack_policy": "explicit", "max_deliver": 1, "max_ack_pending": -1},
-        "Delivers everything of S from its first message on, to whoever pulls; each once, and "
-        "gives up what is not acknowledged.",
+        "Delivers everything of S from the first message, to whoever pulls; each once, also "
+        "when it is not acknowledged.",
     ),
 ]  # fmt: skip
 
@@ -101,7 +101,7 @@ def test_of_a_consumer_too() -> None:
     explicit: dict[str, object] = {"ack_policy": "explicit"}
     assert of_consumer("ack_wait", explicit) == "30s"
     assert of_consumer("ack_wait", explicit | {"backoff": [_S]}) == "1s"
-    assert of_consumer("ack_wait", {}) == "nothing is waited for"
+    assert of_consumer("ack_wait", {}) == "not used: the consumer needs no acks"
     assert of_consumer("max_ack_pending", explicit) == "1000"
     assert of_consumer("max_ack_pending", {}) == "unlimited"
     assert of_consumer("inactive_threshold", explicit) == "5s"

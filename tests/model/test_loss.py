@@ -12,7 +12,7 @@ _HELD = StoredMessages(held_msgs=10, held_bytes=1000)
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
     [
-        (3, 1, ("2 of 3 copies are removed: what its only server loses is lost",)),
+        (3, 1, ("2 of 3 copies are removed: one server then has the only copy",)),
         (3, 2, ("1 of 3 copies is removed, 2 are left",)),
         (5, 3, ("2 of 5 copies are removed, 3 are left",)),
         (1, 3, ()),

@@ -250,13 +250,13 @@ def test_what_the_nats_cli_does_not_know_is_said() -> None:
     newer = {**PLAIN["stream"], "of_later": 5}
     assert stream_command(newer) == "# the NATS CLI cannot do this: it does not know of_later"
     edited = stream_command({**newer, "max_msgs": 7}, newer)
-    lost = "it does not know of_later, and would take it away"
+    lost = "it does not know of_later, and would remove it"
     assert edited == f"# the NATS CLI cannot do this: {lost}"
     odd = {"name": "S", "sources": [{"name": "A", "of_later": {"x": 1}}]}
     assert stream_command(odd).endswith("it does not know of_later")
     ephemeral = {"name": "C", "ack_policy": "explicit"}
     line = consumer_command("S", {**ephemeral, "description": "x"}, ephemeral)
-    assert line == "# the NATS CLI cannot do this: it edits durable consumers only"
+    assert line == "# the NATS CLI cannot do this: it can edit only durable consumers"
 
 
 def test_the_command_of_a_stream_reads_as_people_write_it() -> None:

@@ -41,8 +41,8 @@ def test_an_overlapping_stream_is_named() -> None:
     around = NamesInUse(streams=(OtherStream("ORDERS", ("orders.>",)),), servers_count=1)
     config = {"name": "EU", "subjects": ["orders.eu.*"], "num_replicas": 3, "max_msgs": 5}
     assert stream_warnings(config, around) == (
-        "'orders.eu.*' overlaps 'orders.>' of stream ORDERS: it is refused",
-        "3 replicas need 3 servers, and there are 1 server",
+        "'orders.eu.*' overlaps 'orders.>' of stream ORDERS: the server refuses that",
+        "3 replicas need 3 servers; available: 1 server",
     )
 
 
@@ -50,15 +50,15 @@ def test_what_people_regret_is_said_beforehand() -> None:
     config = {"name": "M", "storage": "memory", "discard": "new", "retention": "interest"}
     assert stream_warnings(config, NamesInUse()) == (
         "memory storage: a restart of its server loses every message",
-        "discard new without a limit of messages or bytes never refuses anything",
-        "interest retention: what is published while there is no consumer is not kept",
+        "discard new has no effect without a limit of messages or bytes",
+        "interest retention: messages published while there is no consumer are not kept",
     )
 
 
 def test_a_window_longer_than_the_age_is_refused_with_its_reason() -> None:
     config = {"name": "A", "max_age": S, "duplicate_window": 2 * S}
     assert [problem.text for problem in stream_problems(config)] == [
-        "a duplicate window longer than the maximum age remembers what is gone"
+        "the duplicate window is longer than the maximum age"
     ]
 
 
@@ -73,10 +73,10 @@ def test_a_second_consumer_of_a_work_queue_is_warned() -> None:
     queue = {"name": "W", "retention": "workqueue", "subjects": ["w.>"]}
     assert consumer_warnings({"filter_subjects": ["w.*"]}, queue, {"FIRST": ["w.a"]}) == (
         "a work queue gives each message to one consumer: 'w.*' overlaps 'w.a' of consumer "
-        "FIRST, so it is refused",
+        "FIRST, so the server refuses this one",
     )
     assert [p.text for p in consumer_problems({"ack_policy": "all"}, queue)] == [
-        "a work queue needs ack policy explicit"
+        "the stream is a work queue: set ack policy explicit"
     ]
 
 
@@ -118,7 +118,7 @@ def test_filters_overlap_when_a_subject_matches_both(one: str, other: str, both:
 def test_a_mapping_names_only_wildcards_that_exist() -> None:
     assert mapping_problem("a.*", "b.$1") is None
     assert mapping_problem("a.*", "b.{{partition(10,1)}}") is None
-    assert mapping_problem("a.*", "b.$3") == "'b.$3' asks for wildcard 3, but 'a.*' has 1"
+    assert mapping_problem("a.*", "b.$3") == "'b.$3' uses wildcard 3, but 'a.*' has 1"
     assert mapping_problem("a.*", "b.*") == "write $1 or {{wildcard(1)}} instead of * in 'b.*'"
 
 

@@ -27,7 +27,7 @@ from tests.tui.viewer import NATSTUI, Viewer
 pytestmark = pytest.mark.server
 
 ACCOUNTS = ("APP", "OTHER")
-ONLY_WATCHED = "the account OTHER is only watched"
+ONLY_WATCHED = "the account OTHER is watched through the system account"
 
 
 def engine(*words: str, more: tuple[str, ...]) -> Link:
@@ -99,10 +99,10 @@ async def test_rows_of_accounts_stand_together_and_are_only_read(
         await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
         await viewer.until(lambda: "SAME" in viewer.text and "[OTHER]" in viewer.text, "whose")
         await viewer.press("escape", "6")
-        await viewer.until(lambda: "is only watched" in viewer.words, "no connections")
+        await viewer.until(lambda: "is watched through" in viewer.words, "no connections")
         await viewer.press("4")
         await viewer.until(lambda: ":account NAME" in viewer.words, "the servers are told")
-        assert "streams 2 of a limit that is not told" in viewer.words
+        assert "streams 2 of an unknown limit" in viewer.words
         assert "JetStream is not enabled" not in viewer.words
         # One that changes its mind is gone to, or left, as every other system.
         await viewer.press("1")

@@ -222,7 +222,7 @@ async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
         await viewer.until(
             lambda: "starting Spark" in viewer.words and "ctrl+x stops it" in viewer.words
         )
-        assert "escape leaves, and it goes on" in viewer.words
+        assert "escape leaves, and the analysis continues" in viewer.words
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
         await viewer.type_command("analyze")

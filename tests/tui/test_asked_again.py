@@ -86,7 +86,7 @@ async def test_what_cannot_be_done_to_a_recording_is_asked_again(
         await comes_back(viewer, "taken", "there is already a session")
         assert "New name of" in viewer.words
         await viewer.press("escape")
-        assert "Escape again drops it" in viewer.words
+        assert "Escape again discards it" in viewer.words
         await viewer.press("escape")
         await closed(viewer)
         # Two names: the same toast again within two seconds is not shown.
@@ -155,7 +155,7 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
         await nc.request("s", b"of the page there is", timeout=20)
         await viewer.until(lambda: "of the page there is" in viewer.words, "kept up with")
         await answer(viewer, "nowhere", "f")
-        await comes_back(viewer, "nowhere", "'nowhere' is not in the messages shown")
+        await comes_back(viewer, "nowhere", "'nowhere' is not in the shown messages")
         await answer(viewer, "found")
         await closed(viewer)
         # On its way while one leaves: the place is of no use any more.

@@ -73,15 +73,15 @@ async def test_a_backup_is_restored_as_it_was_and_over_nothing(
         await viewer.press("escape")
 
         await moving(viewer, f"restore {folder}")
-        await answer(viewer, "S exists, and nothing is restored over it", "T")
-        await picked(viewer, "Make 1 stream of this backup?")
+        await answer(viewer, "S exists and is never replaced", "T")
+        await picked(viewer, "Create 1 stream from this backup?")
         assert "overlap" in await ended(viewer), "its subjects are those of S"
         await viewer.press("escape")
         assert [one.config.name for one in await js.streams_info()] == ["S"]
 
         await js.delete_stream("S")
         await moving(viewer, f"restore {folder}")
-        await picked(viewer, "Make 1 stream of this backup?")
+        await picked(viewer, "Create 1 stream from this backup?")
         assert (await ended(viewer)).startswith("S restored, as in its backup: 47 messages")
         after = (await js.stream_info("S")).state
         assert (after.messages, after.bytes, after.first_seq, after.last_seq) == (

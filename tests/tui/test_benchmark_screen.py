@@ -360,7 +360,7 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.press("minus")
         await viewer.until(lambda: "sends 200 messages" in viewer.words, "the old rate")
         await viewer.press("P")
-        await viewer.until(lambda: "Payload from now on" in viewer.text, "the question")
+        await viewer.until(lambda: "New payload" in viewer.text, "the question")
         await viewer.press(*["backspace"] * 3, "x", "enter")
         await viewer.until(lambda: "is not a size" in viewer.text, "why not")
         await viewer.press("backspace", "4", "k", "b", "enter")

@@ -81,17 +81,17 @@ async def begin_again(viewer: Viewer, path: str, text: str) -> None:
 
 def test_what_is_wrong_is_said_of_each_field() -> None:
     for texts, said in (
-        ({"name": "a b"}, "is no name of a bucket"),
+        ({"name": "a b"}, "is not a valid bucket name"),
         ({"name": "a", "ttl": "soon"}, "is not a duration"),
         ({"name": "a", "bytes": "much"}, "is not a size"),
         ({"name": "a", "replicas": "6"}, "between 1 and 5"),
-        ({"name": "a", "storage": "tape"}, "is one of file, memory"),
+        ({"name": "a", "storage": "tape"}, "must be one of file, memory"),
     ):
         with pytest.raises(ValueError, match=said):
             bucket_of_texts(texts)
     config = bucket_of_texts({"name": "a", "value_bytes": "64KB", "bytes": "unlimited"})
     assert meaning_text(config) == (
-        "KV_a: keeps 1 value of each key, each until it is deleted; a value of at most 64.0 KiB; "
+        "KV_a: keeps 1 value of each key, each until deleted; a value of at most 64.0 KiB; "
         "without a limit; on disk of 1 server"
     )
 

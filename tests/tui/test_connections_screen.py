@@ -77,8 +77,8 @@ async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
             lambda: "work.* in team, 0 delivered" in viewer.words, "what it asks for"
         )
         assert "ORDERS › pushed, 30 delivered" in viewer.words
-        assert "who pulls is in no list of a server" in viewer.words
-        assert "servers count its messages, pulls and acks too, but not by subject" in viewer.words
+        assert "servers do not list who pulls" in viewer.words
+        assert "servers count messages, pulls and acks, but not by subject" in viewer.words
         assert "server1, number" in viewer.words and "python3" in viewer.words
         assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
         for _ in range(100):
@@ -127,7 +127,7 @@ async def test_a_recording_without_connections_says_how_they_are_recorded(tmp_pa
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     async with replaying(folder) as viewer:
         await viewer.press("6")
-        told = "connections = true in [session] records them"
+        told = "set connections = true in [session] to record them"
         await viewer.until(lambda: told in viewer.words, "the reason")
 
 

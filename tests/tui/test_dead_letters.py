@@ -71,10 +71,10 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await asks(viewer, Prompt, "To which subject?")
         await viewer.type("a..b")
         await viewer.press("enter")
-        await asks(viewer, Prompt, "no subject to publish to")
+        await asks(viewer, Prompt, "not a valid subject to publish to")
         await viewer.press(*["backspace"] * 4, "enter")
         await asks(viewer, Pick, "Send 5 messages of S")
-        assert "1 are gone and not sent" in viewer.words
+        assert "1 are no longer stored and were not sent" in viewer.words
         await viewer.press("down", "enter")
         assert sum((await counts(nc, "S")).values()) == 7, "nothing was sent"
         await viewer.press("x", "home", "enter", "end", "enter")

@@ -87,14 +87,14 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
         with monkeypatch.context() as broken:
             broken.setattr(NatstuiApp, "action_help", fail)
             await viewer.press("question_mark")
-            await said(viewer, "what the key asked for")
+            await said(viewer, "the action of the key")
         with monkeypatch.context() as broken:
             broken.setattr(commands, "run", fail)
             await viewer.type_command("streams")
             await said(viewer, "the command")
         with monkeypatch.context() as broken:
             broken.setattr(Follower, "take", fail)
-            await said(viewer, "taking in what the engine said")
+            await said(viewer, "reading the engine's output")
         polls_count = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls_count, "it goes on")
         assert viewer.app.return_code is None

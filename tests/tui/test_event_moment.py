@@ -70,5 +70,5 @@ async def test_a_key_leads_to_what_happened_then(account: Account) -> None:
         await viewer.press("t")
         await viewer.type("2h ago")
         await viewer.press("enter")
-        await viewer.until(lambda: "the oldest here is of" in viewer.words, "how far back")
+        await viewer.until(lambda: "the oldest event here is from" in viewer.words, "how far back")
     await nc.close()

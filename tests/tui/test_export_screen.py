@@ -102,7 +102,9 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
         await viewer.until(lambda: "is not empty" in viewer.words, "refused")
         await viewer.press("escape", "escape", "3")
         await viewer.type_command("export")
-        await viewer.until(lambda: "streams and consumers are exported" in viewer.words, "told")
+        await viewer.until(
+            lambda: "only streams and consumers can be exported here" in viewer.words, "told"
+        )
 
 
 async def test_the_consumer_in_view_is_exported_and_elsewhere_it_is_told_what_can_be(

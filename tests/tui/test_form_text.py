@@ -98,10 +98,12 @@ def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
 def test_texts_become_the_configuration_with_problems_and_warnings() -> None:
     texts = {"name": "N", "subjects": "a.b", "num_replicas": "3", "max_age": "5ms"}
     draft = drafted(new("stream", NEW_STREAM), texts, AROUND, "1M x 1KB")
-    assert [problem.text for problem in draft.problems] == ["a maximum age is at least 100ms"]
+    assert [problem.text for problem in draft.problems] == [
+        "the maximum age is shorter than 100ms"
+    ]
     assert draft.warnings == (
-        "'a.b' overlaps 'a.>' of stream A: it is refused",
-        "3 replicas need 3 servers, and there are 1 server",
+        "'a.b' overlaps 'a.>' of stream A: the server refuses that",
+        "3 replicas need 3 servers; available: 1 server",
     )
     assert draft.notes == (
         "1,000,000 messages of 1KB take 0.98 GiB × 3 replicas = 2.95 GiB on disk; "
@@ -115,7 +117,7 @@ def test_an_edit_keeps_what_no_field_knows_and_says_what_changes() -> None:
     draft = drafted(new("stream", base, editing=True), {"max_msgs": "5"}, AROUND)
     assert draft.config == {**base, "max_msgs": 5}
     assert draft.changes == (("Maximum messages: unlimited → 5", ""),)
-    lost = "it does not know brand_new, and would take it away"
+    lost = "it does not know brand_new, and would remove it"
     assert draft.command == f"# the NATS CLI cannot do this: {lost}"
     known = {key: value for key, value in base.items() if key != "brand_new"}
     draft = drafted(new("stream", known, editing=True), {"max_msgs": "5"}, AROUND)
@@ -136,7 +138,7 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
 
 
 def test_nothing_to_deliver_is_said() -> None:
-    assert delivery_text(DeliveryPreview(None, 0)) == "would deliver nothing that is stored now"
+    assert delivery_text(DeliveryPreview(None, 0)) == "would deliver none of the stored messages"
 
 
 def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:

@@ -237,9 +237,11 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Accou
         await on_streams(viewer)
         await viewer.press("ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
-        await viewer.until(lambda: "press enter to do it" in viewer.words, "what goes is counted")
+        await viewer.until(
+            lambda: "press enter to confirm" in viewer.words, "what goes is counted"
+        )
         await viewer.press("X", "enter")
-        await viewer.until(lambda: "Type S to do it" in viewer.words)
+        await viewer.until(lambda: "Type S to confirm" in viewer.words)
         await viewer.press("backspace", "S", "enter")
         await on_streams(viewer)
         await viewer.until(lambda: "S" not in viewer.rows())
@@ -262,7 +264,7 @@ async def test_a_change_made_meanwhile_is_shown_with_both_versions(account: Acco
         await fill(viewer, description="mine")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
-        assert "when you opened it: unlimited" in viewer.words
+        assert "when you opened the form: unlimited" in viewer.words
         assert "now:                77" in viewer.text
         await viewer.press("ctrl+s")
         await on_streams(viewer)
@@ -307,7 +309,7 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field() -> None:
         await on_form(viewer)
         await fill(viewer, max_age="5ms", name="S")
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "a maximum age is at least 100ms" in viewer.words)
+        await viewer.until(lambda: "the maximum age is shorter than 100ms" in viewer.words)
         row = viewer.app.focused.parent if viewer.app.focused else None
         assert isinstance(row, FieldRow)
         assert row.field.path == "max_age"
@@ -388,7 +390,9 @@ async def test_several_consumers_are_deleted_with_one_confirmation(account: Acco
         viewer.table.ordering.order = Order("name")
         await viewer.press("home", "space", "down", "space", "ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
-        await viewer.until(lambda: "press enter to do it" in viewer.words, "what goes is counted")
+        await viewer.until(
+            lambda: "press enter to confirm" in viewer.words, "what goes is counted"
+        )
         await viewer.type("delete 2")
         await viewer.press("enter")
         await viewer.until(lambda: len(viewer.rows()) == 1, "one is left")

@@ -101,10 +101,10 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back()
         assert "KEYS" in viewer.text
         # What columns mean stands between keys and commands, and of both there will be more.
         for _ in range(20):
-            if "those of mirrors and sources included" in viewer.words:
+            if "including hidden ones of mirrors and sources" in viewer.words:
                 break
             await viewer.press("pagedown")
-        assert "those of mirrors and sources included" in viewer.words
+        assert "including hidden ones of mirrors and sources" in viewer.words
         await viewer.press("escape", "q")
         assert viewer.app.return_code == 0
 
@@ -196,8 +196,8 @@ def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() 
     assert good == {"pause": "P,ctrl+p", "bench.stop": "question_mark"}
     assert complaints == [
         "viewer.keys: there is no action 'puase'; did you mean pause?",
-        "viewer.keys.help: 'nonsense_key' is no key",
-        "viewer.keys.quit: terminals send 'ctrl+m' for enter",
+        "viewer.keys.help: 'nonsense_key' is not a key",
+        "viewer.keys.quit: terminals cannot tell 'ctrl+m' from enter",
     ]
 
 

@@ -115,7 +115,9 @@ def test_a_program_that_says_something_else_and_goes_on_is_no_engine() -> None:
         link.close()
     link = Link((sys.executable, "-c", SAYS + "import sys; sys.stdin.read()"))
     try:
-        with pytest.raises(EngineFailed, match="does not begin as one of natstui does"):
+        with pytest.raises(
+            EngineFailed, match="is not an engine of natstui: its first line is wrong"
+        ):
             link.wait_started()
     finally:
         link.close()

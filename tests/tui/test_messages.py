@@ -177,7 +177,7 @@ async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_previe
             ("E", "message 4 (s.0) first", 3, each),
             ("Q", "message 5 (s.1) first", 2, sequence),
             ("T", "message 3 (s.2) first", 4, at),
-            ("W", "nothing that is stored now", 0, {"deliver_policy": "new"}),
+            ("W", "none of the stored messages", 0, {"deliver_policy": "new"}),
         ):
             said = f"would deliver {first}, {pending} pending" if pending else first
             await make_consumer(viewer, said, name=name, **words)
@@ -263,17 +263,17 @@ async def test_in_production_a_message_is_published_and_pulled_once_its_name_is_
         await viewer.press("m", "w")
         await viewer.until(lambda: isinstance(viewer.app.screen, PublishScreen))
         await publish(viewer, subject="s.a", payload="hello")
-        await shows(viewer, "This is production. Type s.a to do it")
+        await shows(viewer, "This is production. Type s.a to confirm")
         await viewer.press("escape")
         await shows(viewer, "not confirmed: nothing is sent")
         await viewer.press("ctrl+s")
-        await shows(viewer, "This is production. Type s.a to do it")
+        await shows(viewer, "This is production. Type s.a to confirm")
         await typed(viewer, "s.a", "enter")
         await shows(viewer, "stored as 1 in S")
         await viewer.press("escape", "N")
         await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
         await viewer.press("enter")
-        await shows(viewer, "This is production. Type C to do it")
+        await shows(viewer, "This is production. Type C to confirm")
         await typed(viewer, "C", "enter")
         await shows(viewer, "first delivery")
         assert await state(nc, "CONSUMER.INFO.S.C", "num_ack_pending") == 1

@@ -68,10 +68,10 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         assert (target / "a file.bin").read_bytes() == CONTENT
         await overwritten_only_when_asked(viewer, store, file, target)
         await viewer.press("L")
-        await answer(viewer, "be found too?", "a file.bin")
-        await says(viewer, "is there already")
+        await answer(viewer, "Name of the new link to", "a file.bin")
+        await says(viewer, "exists already")
         await viewer.press("L")
-        await answer(viewer, "be found too?", "other")
+        await answer(viewer, "Name of the new link to", "other")
         await viewer.until(lambda: "other" in viewer.rows(), "the link")
         assert "→ FILES/a file.bin" in viewer.rows()["other"]["about"]
         assert (await store.get("other")).data == b"second"
@@ -113,7 +113,7 @@ async def overwritten_only_when_asked(
     await viewer.press("a")
     await answer(viewer, "Which file", str(file))
     await answer(viewer, "stored under which name?", None)
-    await says(viewer, "293 KiB, is overwritten for good")
+    await says(viewer, "293 KiB, is overwritten: its old content is lost")
     await answer(viewer, "is overwritten", "a")
     assert (await store.get("a file.bin")).data == CONTENT
     await answer(viewer, "That is not", "a file.bin")

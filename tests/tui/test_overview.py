@@ -94,7 +94,7 @@ async def test_it_says_so_when_nothing_is_wrong_and_when_nothing_is_known() -> N
     async with fed(engine_records()[0], first="overview") as viewer:
         assert "waiting for the first poll" in viewer.words
         await viewer.feed(*engine_records(STREAMS)[1:])
-        await viewer.until(lambda: "Nothing is wrong that natstui can see" in viewer.words)
+        await viewer.until(lambda: "natstui found nothing wrong" in viewer.words)
         assert panel(viewer, "lagging") == []
         assert "no message is pending" in viewer.words
 

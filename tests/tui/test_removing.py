@@ -62,7 +62,7 @@ async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
         await on_streams(viewer)
         assert await held(nc) == 5
         await viewer.press("u")
-        await on_prompt(viewer, "but not what went with the change (15 of 20 messages")
+        await on_prompt(viewer, "but not what the change removed (15 of 20 messages")
         await viewer.press("K", "E", "E", "P", "enter")
         await on_prompt(viewer, "That is not S")
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == 5

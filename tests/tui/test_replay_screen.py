@@ -78,7 +78,7 @@ async def test_what_needs_a_server_is_neither_offered_nor_done(folder: Path) -> 
         await viewer.type_command("interval 5s")
         await viewer.until(lambda: "needs a live server" in viewer.words)
         await viewer.type_command("seek 25:00")
-        await viewer.until(lambda: "no time of day" in viewer.words)
+        await viewer.until(lambda: "not a time of day" in viewer.words)
         happened = viewer.app.state.happenings
         await viewer.press("2", "1", "left_curly_bracket")
         await viewer.until(lambda: "no earlier event" in viewer.words)

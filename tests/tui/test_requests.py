@@ -140,7 +140,9 @@ async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account)
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         with frozen(viewer) as engine:
             await viewer.press("P")
-            await viewer.until(lambda: "counting what it removes" in viewer.words, "it waits")
+            await viewer.until(
+                lambda: "counting the messages that this removes" in viewer.words, "it waits"
+            )
             pending = viewer.app.link.pending
             assert pending
             engine.kill()

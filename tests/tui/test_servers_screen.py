@@ -191,14 +191,14 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
         await told(viewer, f"no answer from {killed}")
         await viewer.until(lambda: led_by() not in ("", killed), "another leader", 60.0)
         # A leader that never heard of it says so; offline it is called minutes later only.
-        await told(viewer, f"{killed} away, lag", "never heard of by its leader")
+        await told(viewer, f"{killed} away, lag", "never in contact with the leader")
         assert f"{killed} offline" not in viewer.words
         last = next(node for node in lab.nodes if node.name not in (killed, led_by()))
         second = led_by()
         lab.node(second).kill()
         gone = ", ".join(sorted((killed, second)))
         await told(viewer, f"no answer from {gone}")
-        await told(viewer, "without a leader, 3 members, of which 2 must be there")
+        await told(viewer, "without a leader, 3 members, of which 2 are needed")
         assert viewer.rows()[last.name]["meta"] == "leaderless"
         # Nobody knows of the others now, so nothing is said of them.
         assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
@@ -219,5 +219,5 @@ async def test_a_recording_shows_what_it_has_of_the_server(tmp_path: Path) -> No
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     async with replaying(folder) as viewer:
         await viewer.press("4")
-        await viewer.until(lambda: "this recording holds no servers" in viewer.words, "the reason")
+        await viewer.until(lambda: "this recording has no servers" in viewer.words, "the reason")
         assert "CONNECTION" in viewer.text

@@ -84,7 +84,7 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         assert stream in names["whole"] and stream not in names["redacted"]
         await viewer.press("ctrl+d")
         await answer(viewer, "another")
-        await viewer.until(lambda: "nothing was done" in viewer.words)
+        await viewer.until(lambda: "nothing was changed" in viewer.words)
         assert folder.exists()
         await answer(viewer, "incident 7")
         await viewer.until(lambda: not folder.exists(), "deleted")
@@ -136,7 +136,7 @@ async def test_the_palette_offers_the_keys_of_the_screen(account: Account, libra
         await viewer.press("ctrl+p")
         await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.words)
         await viewer.type("rename")
-        await viewer.until(lambda: "give it another name  ·  key e" in viewer.text)
+        await viewer.until(lambda: "rename the recording  ·  key e" in viewer.text)
         await viewer.press("enter")
         await viewer.until(lambda: "New name of test" in viewer.words, "the question")
 

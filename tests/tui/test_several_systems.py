@@ -142,9 +142,11 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.press("ctrl+d")
         await viewer.until(lambda: viewer.app.screen is not viewer.app.screen_stack[0], "question")
         await viewer.until(lambda: "[west]" in viewer.text, "whose it is")
-        await viewer.until(lambda: "press enter to do it" in viewer.words, "what goes is counted")
+        await viewer.until(
+            lambda: "press enter to confirm" in viewer.words, "what goes is counted"
+        )
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "Type SAME to do it." in viewer.words, "what is missing")
+        await viewer.until(lambda: "Type SAME to confirm." in viewer.words, "what is missing")
         await viewer.type("SAME")
         await viewer.press("enter")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "it is done")

@@ -59,7 +59,7 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         await asked(nc, "STREAM.CREATE.S", stream)
         for _ in range(5):
             await nc.request("s", b"of the new one", timeout=20)
-        await viewer.until(lambda: "S was deleted and made again at" in viewer.words, "another")
+        await viewer.until(lambda: "S was recreated at" in viewer.words, "another")
         assert isinstance(viewer.app.screen, MessageScreen)
         await viewer.press("escape")
         await viewer.until(lambda: became(viewer), "the list knows it too")
@@ -268,7 +268,7 @@ async def test_in_an_empty_list_of_consumers_no_key_takes_the_stream_for_one(
             await viewer.press(key)
             # A notice goes by itself, on a busy machine before it was looked for here.
             await viewer.until(
-                lambda: any("nothing under the cursor" in text for text in viewer.app._toasts), key
+                lambda: any("no row under the cursor" in text for text in viewer.app._toasts), key
             )
             assert viewer.app.screen is listed
             # The same is not said again at once.

@@ -136,7 +136,7 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
     async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.until(lambda: len(viewer.table.rows.order) == count + 1, "all of them")
-        assert "values are read for keys in view" in viewer.words
+        assert "values are read only for keys in view" in viewer.words
         await viewer.press("end", "up")
         shown = f"k.{count - 1:05}"
         await viewer.until(lambda: f"{shown} {count - 1}" in viewer.words, "a value in view")
@@ -267,7 +267,7 @@ async def test_the_history_of_a_key_shows_what_changed_and_leads_back(account: A
         await viewer.until(lambda: isinstance(viewer.app.screen, RevisionScreen))
         assert '- "b": 2' in viewer.words and '+ "b": 3' in viewer.words
         await viewer.press("left_square_bracket")
-        await viewer.until(lambda: "The revision before is not kept" in viewer.words)
+        await viewer.until(lambda: "The previous revision is not stored" in viewer.words)
         await viewer.press("d")
         assert "as json" in viewer.words
         await viewer.press("right_square_bracket", "right_square_bracket")
@@ -306,7 +306,7 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
         await viewer.until(lambda: "3" in viewer.rows(), "the whole value, not what is shown")
         assert (await kv.get("large")).value == large
         await viewer.press("e")
-        await viewer.until(lambda: "no text that can be edited here" in viewer.words)
+        await viewer.until(lambda: "not text that can be edited here" in viewer.words)
         viewer.app.screen.query("FieldRow").last().query_one("Input").focus()
         viewer.app.screen.query("FieldRow").last().query_one("Input").value = str(
             tmp_path / "value"

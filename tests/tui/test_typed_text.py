@@ -196,7 +196,9 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         with frozen(viewer):
             await viewer.press("ctrl+s", "t")
             assert form(viewer).entries.texts["description"] == "onet"
-        await viewer.until(lambda: "typed meanwhile is not sent" in toasts(viewer), "it is said")
+        await viewer.until(
+            lambda: "changes typed in the meantime are not sent" in toasts(viewer), "it is said"
+        )
         assert form(viewer).entries.texts["description"] == "onet"
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["description"] == "one"
         await viewer.until(lambda: "Edit stream S" in viewer.words, "the form of an edit")
@@ -239,7 +241,7 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
         await viewer.until(lambda: "is not a sequence" in viewer.words, "the reason")
         assert line().value == "12x"
         await viewer.press("escape")
-        assert "Escape again drops it" in viewer.words
+        assert "Escape again discards it" in viewer.words
         assert line().value == "12x"
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, Prompt), "dropped")

@@ -27,18 +27,20 @@ _CANCEL_AGAIN_S = 0.5
 @command()
 @click.option(
     "--dry-run", "session", metavar="SESSION",
-    help="Only print what would have been sent while this was recorded.",
+    help="Send nothing: print the notifications that this recording would have caused.",
 )  # fmt: skip
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
-@click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per notice.")
+@click.option(
+    "--json", "-j", "as_json", is_flag=True, help="Print one JSON object per notification."
+)
 @one_account_flags
 def alert(
     flags: ConnectionFlags, session: str | None, sessions: str | None, as_json: bool
 ) -> None:
     """Notify of findings: webhook, command, bell.
 
-    As [alerts.NAME] of the configuration says, until it is stopped. Prints a line for each
-    notification: once when the finding has held, and once when it is over.
+    Uses the rules [alerts.NAME] of the configuration. Runs until it is stopped. Prints a line for
+    each notification: one when a finding begins, and one when it ends.
     """
     import asyncio
 

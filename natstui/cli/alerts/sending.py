@@ -41,20 +41,20 @@ def check(alerts: Mapping[str, Alert], *, read_only: bool) -> None:
     for name, alert in alerts.items():
         where = f"[alerts.{name}]"
         if not (alert.bell or alert.command or alert.webhook or alert.subject):
-            raise UsageError(f"{where} tells nobody: set bell, command, webhook or subject")
+            raise UsageError(f"{where} has no receiver: set bell, command, webhook or subject")
         if alert.command is not None and not _program(alert.command):
             raise UsageError(f"{where}: there is no command {alert.command!r}")
         if alert.webhook is not None and not alert.webhook.startswith(("http://", "https://")):
-            raise UsageError(f"{where}: a webhook begins with http:// or https://")
+            raise UsageError(f"{where}: the webhook does not begin with http:// or https://")
         if alert.webhook is not None and not _is_url(alert.webhook):
             raise UsageError(f"{where}: the webhook is no URL: it has no valid host or port")
         if alert.subject is not None and not is_literal(alert.subject):
             raise UsageError(
-                f"{where}: {clean_line(alert.subject)!r} is no subject to publish to: it has a "
-                "space, a wildcard or an empty token"
+                f"{where}: {clean_line(alert.subject)!r} is not a valid subject to publish to: "
+                "it has a space, a wildcard or an empty token"
             )
         if alert.subject is not None and read_only:
-            raise UsageError(f"{where}: nothing is published on a connection that is read-only")
+            raise UsageError(f"{where}: the connection is read-only, so nothing can be published")
 
 
 def _is_url(text: str) -> bool:
@@ -135,7 +135,8 @@ class Sender:
             self._left_out_count += 1
             if self._left_out_count == 1 or self._left_out_count % 100 == 0:
                 self._report(
-                    f"{self._left_out_count} notices left out: {MOST_WAITING} wait already"
+                    f"{self._left_out_count} notifications dropped: {MOST_WAITING} are waiting "
+                    "already"
                 )
 
     async def _work(self, alert: str, way: str, send: _Send, queue: asyncio.Queue[bytes]) -> None:
@@ -180,7 +181,10 @@ class Sender:
             task.cancel()
         await asyncio.gather(*late, *self._workers, return_exceptions=True)
         if late:
-            self._report(f"{len(late)} of {len(waiting)} ways of alerts ended with notices unsent")
+            self._report(
+                f"{len(late)} of {len(waiting)} receivers of alerts still had unsent "
+                "notifications at the end"
+            )
 
 
 async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_S) -> None:

@@ -31,7 +31,7 @@ def js() -> None:
 def js_pub() -> None:
     """Publish to a stream.
 
-    The run creates a stream and deletes it; --stream NAME takes an existing one.
+    The run creates a stream and deletes it afterwards; --stream NAME uses an existing one.
     """
 
 
@@ -62,8 +62,8 @@ def _existing(options: RunOptions) -> StreamPlan:
 def _publisher(mode: str, text: str, name: str | None = None) -> None:
     @js_pub.command(name or mode, help=text, hidden=name is not None)
     @click.argument("subject")
-    @click.option("--create", is_flag=True, help="Make the stream that --stream names.")
-    @click.option("--keep", is_flag=True, help="Leave the stream behind.")
+    @click.option("--create", is_flag=True, help="Create the stream that --stream names.")
+    @click.option("--keep", is_flag=True, help="Keep the stream after the run.")
     @run_options
     def publish(
         *,
@@ -120,8 +120,8 @@ def get(*, mode: str, options: RunOptions, connection: Any) -> None:
 
 @js.command("pubsub")
 @click.argument("subject")
-@click.option("--create", is_flag=True, help="Make the stream that --stream names.")
-@click.option("--keep", is_flag=True, help="Leave the stream behind.")
+@click.option("--create", is_flag=True, help="Create the stream that --stream names.")
+@click.option("--keep", is_flag=True, help="Keep the stream after the run.")
 @run_options
 def js_pubsub(
     *,
@@ -174,7 +174,7 @@ def runs(*, as_json: bool, folder: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The complete object.")
 @_library
 def show(*, run: str, as_json: bool, folder: Path) -> None:
-    """Show a saved run. RUN is its name, a part of it, a file, or -1 for the newest."""
+    """Show a saved run. RUN is its name, a part of its name, a file, or -1 for the newest."""
     from natstui.bench.result import library
     from natstui.bench.result.text import LABEL_CELLS, summary_text
     from natstui.cli.text_table import hanging, stdout_width
@@ -196,7 +196,7 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
     from natstui.errors import UsageError
 
     if len(names) < 2:
-        raise UsageError("compare needs two runs or more: see natstui bench runs")
+        raise UsageError("compare needs at least two runs: natstui bench runs lists them")
     first, *others = (library.load(name, folder) for name in names)
     for other in others:
         found = compare(first, other)
@@ -214,8 +214,9 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
 def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     """Add up saved runs of several hosts.
 
-    RUN is the name or file of a run; --at started them together. Latencies are added exactly,
-    rates are those of the time that all of them measured, and each run's account is its own.
+    RUN is the name or file of a run; --at starts several runs together. Latencies are merged
+    exactly, rates cover the time that all runs measured, and each run accounts for its own
+    messages.
     """
     from natstui.bench.result import library
     from natstui.bench.result.merge import merge_runs
@@ -236,7 +237,7 @@ def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 def scenarios(*, name: str | None, as_json: bool) -> None:
-    """List the ready scenarios, or print one. A printed one is a start for a file of your own."""
+    """List the ready scenarios, or print one. Edit a printed one to make your own."""
     from natstui.bench.plan.scenario import read_scenario, ready_scenarios
     from natstui.errors import NotFound
 
@@ -287,7 +288,7 @@ def _refuse_old_form(subject: str, flags: list[str]) -> None:
         if flag in commands
     ]
     if forms:
-        raise UsageError(f"the pattern is a command here: {' and '.join(forms)}")
+        raise UsageError(f"this pattern is a command of its own: {' and '.join(forms)}")
 
 
 @click.group(
@@ -342,7 +343,7 @@ def sub(*, subject: str, options: RunOptions, connection: Any) -> None:
 @click.argument("subject")
 @run_options
 def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Publish and receive in one run. --pubs 1 --subs 3 says with how many workers."""
+    """Publish and receive in one run. --pubs and --subs set the number of workers."""
     from natstui.bench.plan.flags import core_plan
     from natstui.cli.bench.run import run_benchmark
 
@@ -354,9 +355,8 @@ def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
 @click.option("--servers", type=click.IntRange(0, 256), default=1, help="0: others answer.")
 @run_options
 def request(*, subject: str, servers: int, options: RunOptions, connection: Any) -> None:
-    """Send requests and measure the replies.
-
-    Each worker has one request in flight. --servers N of our own reply.
+    """Send requests and measure the replies. Each worker has one request in flight. --servers N
+    starts N workers that reply.
     """
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
@@ -382,7 +382,9 @@ def kv() -> None:
 
 def _bucket(name: str, pattern: Pattern, text: str) -> None:
     @kv.command(name, help=text)
-    @click.option("--bucket", metavar="NAME", help="Without it the run creates one.")
+    @click.option(
+        "--bucket", metavar="NAME", help="Bucket to use; without it the run creates one."
+    )
     @run_options
     def keys(*, bucket: str | None, options: RunOptions, connection: Any) -> None:
         from natstui.bench.plan.flags import bucket_plan
@@ -436,11 +438,11 @@ _SAME = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def oldjs(*, words: tuple[str, ...]) -> None:
-    """Name the command that does the same. There is one API here."""
+    """Name the command that does the same. natstui has only one JetStream API."""
     same = next((_SAME[word] for word in words if word in _SAME), "js consume")
     raise UsageError(
-        "oldjs is the older API of the Go client, and the server sees no difference:"
-        f" say natstui bench {same} --stream NAME"
+        "oldjs is the older API of the Go client, and the same for the server: use natstui "
+        f"bench {same} --stream NAME"
     )
 
 

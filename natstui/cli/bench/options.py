@@ -33,34 +33,42 @@ _SPREAD = "100000"
 _load, _stored, _result = map(option_in, ("Load", "Stream or bucket", "Result"))
 
 _OF_NATS_BENCH = (
-    _load("--clients", metavar="N", help="As --workers, of who sends where both are run."),
+    _load(
+        "--clients",
+        metavar="N",
+        help="Number of workers that send; the same as --pubs or --workers.",
+    ),
     _load("--throughput", metavar="N", help="As --rate."),
-    _load("--sleep", metavar="TIME", help="Between two messages of a worker."),
-    _load("-H", "--header", metavar="NAME:VALUE", multiple=True, help="Of each message."),
-    _load("--payload", metavar="FILE", help="What to send."),
-    _load("--multisubject", is_flag=True, help="Spread messages over subjects …"),
-    _load("--multisubjectmax", metavar="N", help="… so many …"),
-    _load("--multisubjectrandomize", is_flag=True, help="… by chance."),
-    _load("--randomize", metavar="N", help="Of a bucket: keys below N, by chance."),
+    _load("--sleep", metavar="TIME", help="Pause between two messages of a worker."),
+    _load("-H", "--header", metavar="NAME:VALUE", multiple=True, help="Header of each message."),
+    _load("--payload", metavar="FILE", help="File with the payload to send."),
+    _load("--multisubject", is_flag=True, help="Spread messages over several subjects."),
+    _load("--multisubjectmax", metavar="N", help="Number of subjects of --multisubject."),
+    _load(
+        "--multisubjectrandomize",
+        is_flag=True,
+        help="Choose subjects of --multisubject at random.",
+    ),
+    _load("--randomize", metavar="N", help="Use random keys below N in the bucket."),
     _load("--dedup", is_flag=True, help="Send message ids."),
-    _stored("--dedupwindow", metavar="TIME", help="Of the stream that the run creates."),
-    _stored("--replicas", metavar="N", help="Of the stream that the run creates."),
-    _stored("--maxbytes", metavar="BYTES", help="Of the stream that the run creates."),
-    _stored("--history", metavar="N", help="Of the bucket that the run creates."),
+    _stored("--dedupwindow", metavar="TIME", help="Duplicate window of the created stream."),
+    _stored("--replicas", metavar="N", help="Replicas of the created stream."),
+    _stored("--maxbytes", metavar="BYTES", help="Max bytes of the created stream."),
+    _stored("--history", metavar="N", help="History of the created bucket."),
     _stored("--consumer", metavar="NAME", help="An existing durable consumer."),
     _load("--doubleack", is_flag=True, help="As --acks double."),
     click.option("--filter", metavar="SUBJECT", hidden=True),
     click.option("--purge", is_flag=True, hidden=True),
     click.option("--persistasync", is_flag=True, hidden=True),
-    _load("--max-outstanding-acks", metavar="N", help="Batches in flight, of pub fast."),
+    _load("--max-outstanding-acks", metavar="N", help="Batches in flight of pub fast."),
     _result("--csv", "csv_file", metavar="FILE", help="Write a row for each worker."),
-    _result("--progress/--no-progress", default=True, help="The line while it runs."),
+    _result("--progress/--no-progress", default=True, help="Show a progress line during the run."),
 )
 """What `nats bench` has besides, by its words."""
 
 _FLAGS = (
-    _load("--msgs", metavar="N", help="Messages in all, as 1M."),
-    _load("--duration", metavar="TIME", help="Run for a time instead, as 5s."),
+    _load("--msgs", metavar="N", help="Total messages, as 1M."),
+    _load("--duration", metavar="TIME", help="Run for this time instead, as 5s."),
     _load("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
     _load("--size", metavar="BYTES", help="Payload size, as 128 or 64KB."),
     _load("--workers", metavar="N", help="Worker processes per role."),
@@ -70,7 +78,7 @@ _FLAGS = (
     _stored(
         "--storage",
         type=click.Choice(["file", "memory"]),
-        help="Of the stream that the run creates.",
+        help="Storage of the created stream.",
     ),
     _load(
         "--acks",
@@ -78,7 +86,7 @@ _FLAGS = (
         help="How messages are acknowledged.",
     ),
     _load("--batch", metavar="N", help="Messages per pull, batch or block."),
-    _load("--window", metavar="N", help="Messages in flight without acknowledgement."),
+    _load("--window", metavar="N", help="Unacknowledged messages in flight."),
     click.option("--client", metavar="NAME", multiple=True, hidden=True),
     click.option("--machines", metavar="N", hidden=True),
     _load(
@@ -91,10 +99,16 @@ _FLAGS = (
         "repeat_count",
         type=click.IntRange(1, 100),
         default=1,
-        help="Run so many times, and print each.",
+        help="Number of runs; each result is printed.",
     ),
-    _result("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
-    _result("--json", "as_json", is_flag=True, help="One result object on stdout."),
+    _result(
+        "--assert",
+        "checks",
+        metavar="CHECK",
+        multiple=True,
+        help="Fail unless this holds, as 'lost == 0'.",
+    ),
+    _result("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
     _result(
         "--record",
         is_flag=False,
@@ -103,8 +117,12 @@ _FLAGS = (
         help="Record the benchmark and its streams as a session.",
     ),
     _result("--save/--no-save", default=True, help="Keep the result in the run library."),
-    _stored("--yes", is_flag=True, help="Do not ask before messages of others are taken."),
-    _stored("--confirm", metavar="NAME", help="The name of what is taken from, typed out."),
+    _stored("--yes", is_flag=True, help="Do not ask before consuming messages of other clients."),
+    _stored(
+        "--confirm",
+        metavar="NAME",
+        help="Name of the stream or bucket to consume from, to confirm.",
+    ),
 )
 
 

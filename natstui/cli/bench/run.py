@@ -76,7 +76,7 @@ class ProgressLine:
     def __init__(self, *, shows: bool = True) -> None:
         """`shows`: rewrite a line on a terminal while it runs."""
         self.link: LinkChanged | None = None
-        """The server it ran against."""
+        """The server that the benchmark used."""
         self._rewrites = shows and sys.stderr.isatty()
         self._open = False
 
@@ -136,7 +136,7 @@ def _progress_text(progress: BenchmarkProgress) -> str:
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
     """Run, print, save and check. Raises what ended a run, after its partial result is saved."""
     if connection.read_only:
-        raise Refused("this connection is read-only: a benchmark writes")
+        raise Refused("this connection is read-only, but a benchmark publishes messages")
     checks = parse_checks((*plan.assertions, *options.checks))
     # Checked before a long run, not behind it.
     if options.csv_file is not None:
@@ -268,7 +268,7 @@ def _once(
 
 
 def _stopped_early(number: int) -> Interrupted:
-    return Interrupted("the run was stopped before it began: nothing was sent", number)
+    return Interrupted("the run was stopped before its start: nothing was sent", number)
 
 
 async def _wait(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) -> None:

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 
 @command()
 @click.option(
-    "--closed", is_flag=True, help="Those that ended, as far as servers remember, and why."
+    "--closed",
+    is_flag=True,
+    help="List closed connections, as far as servers remember them, and why they closed.",
 )
 @click.option(
     "--for", "for_text", metavar="TIME",
-    help="Read twice, so long apart, and print the rates between.",
+    help="Read twice with this pause, and print the rates.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @connection_options
@@ -46,9 +48,9 @@ def connections(
 ) -> None:
     """List the connections of the account.
 
-    Of every server, with what they send and receive. IN is what a client sent, OUT what it
-    received. SLOW says that a client did not read fast enough: publishers had to wait for it,
-    or the server cut it off. No system account is needed.
+    Lists all servers, with the messages each client sent (IN) and received (OUT). SLOW marks a
+    client that did not read fast enough: publishers had to wait, or the server closed the
+    connection. No system account is needed.
     """
     for_s = None if for_text is None else reading_seconds(for_text, "--for")
     seen, rates = asyncio.run(waited_for(_look(connection, for_s, closed=closed)))
@@ -83,8 +85,8 @@ async def _look(
 def kick(connection: Connection, node: str, number: int, **words: Any) -> None:
     """Close one client connection.
 
-    NUMBER is the connection on SERVER, which is a name or id. Only the system account may.
-    `natstui connections --json` prints both. A client that reconnects comes back by itself.
+    NUMBER is the connection on SERVER (a name or id); `natstui connections --json` prints both.
+    Needs the system account. The client may reconnect by itself.
     """
     refuse_read_only(connection, words["read_only"])
     click.echo(clean_line(asyncio.run(_kick(connection, node, number, words))))
@@ -112,7 +114,9 @@ async def _found(client: Client, server: str, number: int) -> ClientConnection:
     named = [answer for answer in answers if server in (answer.name, answer.server_id)]
     if len(named) != 1:
         known = ", ".join(sorted(answer.name for answer in answers))
-        why = "is the name of several servers: give the id" if named else f"is none of {known}"
+        why = (
+            "is the name of several servers: use the server id" if named else f"is none of {known}"
+        )
         raise UsageError(f"{server} {why}")
     one = await read_connection_there(Servers(client), named[0].server_id, number)
     if one is None or one.stopped_at_us is not None:

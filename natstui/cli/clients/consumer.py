@@ -36,7 +36,7 @@ from natstui.units import count_text, counted, duration_text
 if TYPE_CHECKING:
     from natstui.config import Connection
 
-_ONLY_ASKING = "clients of a pull consumer are known only by their pulls: --for 30s reads them"
+_ONLY_ASKING = "only their pulls show the clients of a pull consumer: --for 30s reads pulls"
 
 
 @command()
@@ -44,8 +44,8 @@ _ONLY_ASKING = "clients of a pull consumer are known only by their pulls: --for 
 @consumer_name
 @click.option(
     "--for", "for_text", metavar="TIME",
-    help="Of a pull consumer: read its pulls for so long. Each pull is read once more; it "
-    "ends when the consumer is deleted, because a pull would wait for nothing then.",
+    help="For a pull consumer: read its pulls for this time. natstui receives a copy of each "
+        "pull. Ends early if the consumer is deleted.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @connection_options
@@ -55,9 +55,10 @@ def clients(
 ) -> None:  # fmt: skip
     """List the clients that use a consumer.
 
-    NAME is a consumer on STREAM. Of a push consumer: who subscribes to where it delivers. Of a
-    pull consumer: who pulls while --for reads, how often and how much; an idle client appears
-    only when its pull expires. DELIVERED is what was sent to it since it was found.
+    NAME is a consumer on STREAM. For a push consumer: the subscribers of its deliver subject. For
+    a pull consumer: the clients that pull during --for, how often and how much; an idle client is
+    listed only once its pull expires. DELIVERED counts the messages sent to a client since natstui
+    found it.
     """
     for_s = None if for_text is None else reading_seconds(for_text, "--for")
     names = given_name(stream), given_name(name)
@@ -95,7 +96,7 @@ async def _look(
 def _lines(consumer: ConsumerToHold, found: Found) -> list[str]:
     if isinstance(found, list):
         return _push_lines(consumer, found)
-    waiting = f"{counted(consumer.waiting_count, 'pull')} waiting in the server"
+    waiting = f"{counted(consumer.waiting_count, 'pull')} open"
     pinned = [clean_line(f"pinned: {pin}") for pin in consumer.pins]
     if found is None:
         return ["; ".join([waiting, *pinned, _ONLY_ASKING])]
@@ -103,7 +104,7 @@ def _lines(consumer: ConsumerToHold, found: Found) -> list[str]:
     lines += asker_lines(found, "PULLS", "BATCH", pins=consumer.pins)
     seen = {pin for asker in found.askers for pin in asker.pins}
     lines += [
-        f"{text}: it sent no pull while this read"
+        f"{text}: sent no pull during this time"
         for pin, text in zip(consumer.pins, pinned, strict=True)
         if pin not in seen
     ]
@@ -114,7 +115,7 @@ def _push_lines(consumer: ConsumerToHold, found: list[Listener]) -> list[str]:
     group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
     where = clean_line(f'"{consumer.deliver_subject}"{group}')
     if not found:
-        return [f"nobody in this account listens to {where}"]
+        return [f"no client of this account subscribes to {where}"]
     columns = (*place_columns(), Column("DELIVERED"), Column("IDLE"))
     rows = [
         (

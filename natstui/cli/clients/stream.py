@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @stream_name
 @click.option(
     "--for", "for_text", metavar="TIME", default="10s", show_default=True,
-    help="Read what is published for so long: every message is read once more.",
+    help="How long to read published messages; natstui receives a copy of each one.",
 )  # fmt: skip
 @click.option(
     "--most", "most_msgs", type=click.IntRange(1, MOST_MSGS), default=10_000, show_default=True,
@@ -45,9 +45,9 @@ def publishers(
 ) -> None:  # fmt: skip
     """List the clients that publish to NAME.
 
-    Prints their connections, too. Known are those that wait for the stream's reply, as
-    publishers of JetStream do; plain publishes are anonymous and only counted. Who publishes
-    nothing meanwhile is not seen.
+    Prints their connections, too. Lists the clients that publish during the time and wait for the
+    stream's ack, as JetStream publishers do. Messages without a reply subject are anonymous, so
+    they are only counted.
     """
     stream, for_s = given_name(name), reading_seconds(for_text, "--for")
     subjects, heard = asyncio.run(waited_for(_look(connection, stream, for_s, most_msgs)))

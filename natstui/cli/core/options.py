@@ -37,20 +37,20 @@ def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command a payload, `--file`, `--header` and `--templates` as `given: Given`."""
 
     @click.argument("payload", required=False)
-    @click.option("--file", metavar="FILE", help="The payload is in a file; - is stdin.")
+    @click.option("--file", metavar="FILE", help="Read the payload from a file; - is stdin.")
     @click.option(
         "--header",
         "-H",
         "headers",
         metavar="NAME:VALUE",
         multiple=True,
-        help="A header. Give it again for more.",
+        help="A header. Repeat for several.",
     )
     @click.option(
         "--templates/--no-templates",
         default=True,
-        help="Fill in {{Count}}, {{Time}}, {{TimeStamp}}, {{Unix}}, {{UnixNano}}, {{ID}} and "
-        "{{Random 10 20}}: letters, the least and the most.",
+        help="Replace {{Count}}, {{Time}}, {{TimeStamp}}, {{Unix}}, {{UnixNano}}, {{ID}} and "
+        "{{Random 10 20}}: random letters, minimum and maximum length.",
     )
     @functools.wraps(command)
     def with_given(

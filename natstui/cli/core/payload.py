@@ -28,7 +28,7 @@ def given_payload(text: str | None, file: str | None) -> bytes:
     Raises UsageError.
     """
     if text is not None and file is not None:
-        raise UsageError("give a payload or --file, not both")
+        raise UsageError("both a payload and --file are given: use only one")
     if file is not None and file != "-":
         try:
             return read_given(Path(file), MOST_PAYLOAD_BYTES)
@@ -61,8 +61,9 @@ def filled(payload: bytes, count: int) -> Iterator[bytes]:
     made = [(match.group(), _filler(match)) for match in _PLACE.finditer(text)]
     if text.count("{{") != len(made):
         at = text.index("{{")
-        raise UsageError(f"{text[at : at + 20]!r} is no template: there are {_PLACES}; "
-                         "--no-templates sends it as it is")  # fmt: skip
+        raise UsageError(
+            f"{text[at : at + 20]!r} is not a known template; known are {_PLACES}; "
+            "--no-templates sends it as it is")  # fmt: skip
     if not made:
         return itertools.repeat(payload, count)
     return (_one(text, made, number) for number in range(1, count + 1))
@@ -84,10 +85,10 @@ def _filler(match: re.Match[str]) -> Filler:
     name, numbers = match["name"], [int(text) for text in re.findall(r"\d+", match["numbers"])]
     if name == "Random":
         if len(numbers) != 2 or not 0 <= numbers[0] <= numbers[1] <= LONGEST_RANDOM:
-            raise UsageError(f"{match.group()}: write it as {{{{Random 10 20}}}}, the least first")
+            raise UsageError(f"{match.group()}: write it as {{{{Random 10 20}}}}, minimum first")
         return lambda _number: "".join(random.choices(LETTERS, k=random.randint(*numbers)))
     if name not in _FILLERS or numbers:
-        raise UsageError(f"{match.group()} is no template: there are {_PLACES}")
+        raise UsageError(f"{match.group()} is not a known template; known are {_PLACES}")
     return _FILLERS[name]
 
 

@@ -27,10 +27,14 @@ from natstui.units import bytes_text, counted
 @click.argument("subject")
 @message_options
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
-@click.option("--sleep", metavar="TIME", help="Wait so long between two of them: 100ms, 2s.")
+@click.option("--sleep", metavar="TIME", help="Pause between two messages: 100ms, 2s.")
 @click.option("--reply", metavar="SUBJECT", default="", help="The subject for replies.")
 @click.option(
-    "--jetstream", "-J", "stored", is_flag=True, help="Wait until a stream has stored each."
+    "--jetstream",
+    "-J",
+    "stored",
+    is_flag=True,
+    help="Wait until a stream has stored each message.",
 )
 @change_flags
 @connection_options
@@ -46,8 +50,8 @@ def pub(
 ) -> None:
     """Publish PAYLOAD to SUBJECT.
 
-    Without PAYLOAD it is read from a pipe. The server has received everything when the command
-    ends; with -J a stream has stored it.
+    Without PAYLOAD, the payload is read from stdin. When the command ends, the server has received
+    all messages; with -J, a stream has stored them.
     """
     if stored and reply:
         raise UsageError("--reply and --jetstream: the stream's acknowledgement is the reply")
@@ -96,7 +100,7 @@ def _print(batch: Batch, *, as_json: bool) -> None:
     if last is not None:
         text += f", stored in {last.stream} up to sequence {last.stored_seq}"
         if batch.duplicates_count:
-            text += f"; {batch.duplicates_count:,} of them it already had"
+            text += f"; {batch.duplicates_count:,} of them were duplicates"
     click.echo(clean_line(f"{text}."))
 
 
@@ -111,9 +115,9 @@ def _sent_text(batch: Batch) -> str:
 @click.option("--timeout", metavar="TIME", default="5s", help="How long to wait: 500ms, 2s.")
 @click.option(
     "--replies", metavar="NUMBER", type=click.IntRange(min=0), default=1,
-    help="Wait for so many; 0: all that arrive in time.",
+    help="Replies to wait for; 0: all that arrive in time.",
 )  # fmt: skip
-@click.option("--raw", "-r", is_flag=True, help="Only the payload, as it is.")
+@click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payload.")
 @change_flags
 @connection_options
 def request(

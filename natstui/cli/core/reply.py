@@ -36,14 +36,21 @@ _READ_BYTES = 1 << 16
 @command()
 @click.argument("subject")
 @click.argument("body", required=False)
-@click.option("--echo", is_flag=True, help="Reply with the request itself.")
+@click.option("--echo", is_flag=True, help="Reply with the payload of the request.")
 @click.option(
     "--command",
     metavar="COMMAND",
-    help="Reply with its output; the request is on stdin.",
+    help="Reply with the output of this command, which gets the request on stdin.",
 )
-@click.option("--queue", metavar="GROUP", default="", help="Take a share of a queue group.")
-@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
+@click.option(
+    "--queue",
+    metavar="GROUP",
+    default="",
+    help="Join this queue group and receive a share of its messages.",
+)
+@click.option(
+    "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many requests."
+)
 @click.option("--sleep", metavar="TIME", help="Wait so long before each answer: 100ms, 2s.")
 @click.option(
     "--timeout", metavar="TIME", default="30s", help="How long a command may take: 500ms, 2s."
@@ -57,19 +64,19 @@ def reply(
 ) -> None:  # fmt: skip
     """Reply to requests on SUBJECT with BODY.
 
-    Runs until it is stopped. In BODY, {{Count}}, {{Time}}, {{ID}} and the other places of
-    `natstui pub` are filled in. A command runs without a shell; NATS_REQUEST_SUBJECT and
-    NATS_REQUEST_BODY have the request.
+    Runs until it is stopped. In BODY, {{Count}}, {{Time}}, {{ID}} and the other templates of
+    `natstui pub` are replaced. A command runs without a shell; NATS_REQUEST_SUBJECT and
+    NATS_REQUEST_BODY contain the request.
     """
     if sum((body is not None, words["echo"], command is not None)) != 1:
-        raise UsageError("give BODY, --echo or --command: one of them")
+        raise UsageError("use exactly one of BODY, --echo and --command")
     answering = _answering(body, command, words)
     served: list[Responder] = []
 
     async def serve(writer: Writer, confirmed: str | None) -> None:
         responder = Responder(
             subject, queue, count, answering, _tell,
-            lambda: _tell(f"answering on {subject}{f' in the group {queue}' if queue else ''}"),
+            lambda: _tell(f"replying on {subject}{f' in the group {queue}' if queue else ''}"),
             confirmed,
         )  # fmt: skip
         responder.stopped = stopped_by_signal()
@@ -139,7 +146,7 @@ async def _printed(program: list[str], asked: ReceivedRequest, timeout_s: float)
         if process.returncode is None:
             await end_session(process)
     if printed is None:
-        most = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server takes"
+        most = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server accepts"
         raise NatstuiError(f"{program[0]} printed more than {most}")
     if process.returncode:
         raise NatstuiError(f"{program[0]} ended with {process.returncode}")

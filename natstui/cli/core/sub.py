@@ -35,25 +35,26 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 _POLICIES: dict[str, tuple[Policy, str]] = {
-    "from_all": ("all", "from its first message on"),
-    "from_last": ("last", "from its last message on"),
+    "from_all": ("all", "from the first message"),
+    "from_last": ("last", "from the last message"),
     "from_new": ("new", "from now on"),
-    "last_per_subject": ("last_per_subject", "from the last message of each subject on"),
+    "last_per_subject": ("last_per_subject", "from the last message of each subject"),
 }
 """Flag → where the server begins, and in words."""
 _BEGINNINGS = (*_POLICIES, "since", "start_sequence")
 _OPTIONS = (
     click.option("--stream", metavar="NAME", shell_complete=streams,
-                 help="Read from this stream: from now on, unless a flag says from where."),
+                 help="Read from this stream; only new messages, unless another flag sets the "
+                     "start."),
     click.option("--since", metavar="TIME",
-                 help="Begin with what was stored since then: 10m, 2m ago, a time."),
+                 help="Begin with messages stored since: 10m, 2m ago, a time."),
     click.option("--start-sequence", metavar="SEQ", type=click.IntRange(min=1),
                  help="Begin with this sequence of the stream."),
-    click.option("--all", "from_all", is_flag=True, help="Begin with all that is stored."),
+    click.option("--all", "from_all", is_flag=True, help="Begin with the first stored message."),
     click.option("--last", "from_last", is_flag=True, help="Begin with the last stored message."),
     click.option("--last-per-subject", is_flag=True,
                  help="Begin with the last stored message of each subject."),
-    click.option("--new", "from_new", is_flag=True, help="Read what a stream stores from now on."),
+    click.option("--new", "from_new", is_flag=True, help="Read only messages stored from now on."),
 )  # fmt: skip
 _OF_CONSUMERS = "natstui consumer sub STREAM NAME --ack reads a consumer and acknowledges"
 _ELSEWHERE = {
@@ -62,7 +63,7 @@ _ELSEWHERE = {
     "--direct": (False, "natstui stream view STREAM reads without a consumer"),
     "--dump": (True, "--json > FILE keeps every message with its payload"),
     "--translate": (True, "--raw | COMMAND hands the payloads on"),
-    "--match-replies": (False, "natstui request prints what is answered"),
+    "--match-replies": (False, "natstui request prints replies"),
     "--report-subjects": (False, ":sub SUBJECT on the screen counts by subject"),
     "--graph": (False, ":sub SUBJECT on the screen shows the rates"),
 }
@@ -145,14 +146,17 @@ class Listening:
         if was_connected and change.state == "reconnecting":
             self.lost_count += 1
             why = f": {change.reason}" if change.reason else ""
-            text = f"natstui: the connection is lost, what comes meanwhile is missed{why}"
+            text = (
+                "natstui: the connection is lost; messages published in the meantime are "
+                f"missed{why}"
+            )
             click.echo(clean_line(text), err=True)
 
 
 def _refuse(_context: click.Context, parameter: click.Parameter, value: object) -> None:
     if value:
         flag = parameter.opts[0]
-        raise UsageError(f"{flag} is not understood here: {_ELSEWHERE[flag][1]}")
+        raise UsageError(f"{flag} is not supported here: {_ELSEWHERE[flag][1]}")
 
 
 def stored_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,7 +198,7 @@ class StoredListening:
         """Read and print; raises NatstuiError when it cannot begin or go on."""
         given = [name for name in _BEGINNINGS if self.words[name]]
         if len(given) > 1:
-            raise UsageError("say one place where to begin: --since, --all, --last …")
+            raise UsageError("use only one start: --since, --all, --last …")
         named = given_name(self.words["stream"]) if self.words["stream"] else None
         since = moment_of(self.words["since"], "--since")
         from_time = None if since is None else since.astimezone(UTC).isoformat()
@@ -237,7 +241,10 @@ class StoredListening:
         if was_connected and change.state == "reconnecting":
             self.lost_count += 1
             why = f": {change.reason}" if change.reason else ""
-            text = f"natstui: the connection is lost; what is stored meanwhile comes later{why}"
+            text = (
+                "natstui: the connection is lost; messages stored in the meantime are printed "
+                f"later{why}"
+            )
             click.echo(clean_line(text), err=True)
 
 
@@ -248,10 +255,12 @@ async def _stream_of(client: Client, subjects: tuple[str, ...]) -> str:
         reply = json.loads(await client.request("STREAM.NAMES", {"subject": subject}))
         found = list(reply.get("streams") or ())
         if not found:
-            raise NotFound(f"no stream stores {subject}: leave away where to begin, or --stream")
+            raise NotFound(
+                f"no stream stores {subject}: omit --stream and flags that set the start"
+            )
         if len(found) > 1 or (stream and stream != found[0]):
             names = ", ".join(sorted({*found, *([stream] if stream else [])}))
-            raise UsageError(f"several streams store that: {names}; say --stream NAME")
+            raise UsageError(f"several streams store these subjects: {names}; add --stream NAME")
         stream = found[0]
     return stream
 
@@ -261,26 +270,30 @@ async def _check_harmless(client: Client, stream: str) -> None:
     config = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
     if (kept := config.get("retention", "limits")) != "limits":
         raise Refused(
-            f"{stream} keeps messages by {kept}, so that reading them here could remove them: "
-            f"natstui stream view {stream} looks without a consumer"
+            f"{stream} has {kept} retention, so reading here could remove messages: natstui "
+            f"stream view {stream} reads without a consumer"
         )
 
 
 @command()
 @click.argument("subjects", metavar="SUBJECT...", nargs=-1)
 @click.option("--queue", metavar="GROUP", default="", help="Take a share of a queue group.")
-@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
-@click.option("--wait", metavar="TIME", help="End when nothing came for so long: 500ms, 2s.")
+@click.option(
+    "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many messages."
+)
+@click.option("--wait", metavar="TIME", help="End when no message came for this time: 500ms, 2s.")
 @click.option(
     "--ignore-subject", "-I", "ignored", metavar="SUBJECT", multiple=True,
-    help="Do not print these; wildcards are understood. Give it again for more.",
+    help="Subject not to print, may have wildcards. Repeat for several.",
 )  # fmt: skip
-@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @click.option("--headers-only", is_flag=True, help="No payloads.")
 @click.option("--subjects-only", is_flag=True, help="Only subjects.")
-@click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="Print one JSON object per line.")
 @stored_options
-@click.option("--confirm", metavar="GROUP", help="In production: the queue group, typed out.")
+@click.option(
+    "--confirm", metavar="GROUP", help="In production: the name of the queue group, to confirm."
+)
 @connection_options
 def sub(
     connection: Connection,
@@ -294,14 +307,13 @@ def sub(
 ) -> None:
     """Print what is published to SUBJECT.
 
-    Runs until it is stopped. Nobody gets less because of it, unless --queue takes a share from
-    the others in a group. With --since, --all or another place where to begin, the stream that
-    stores SUBJECT is read from there: without an acknowledgement, and without a gap when the
-    connection was lost.
+    Runs until it is stopped. Other subscribers still receive everything, unless --queue joins
+    their group. With --since, --all or another start, reads the stream that stores SUBJECT from
+    there: without acks, and without a gap if the connection is lost.
     """
     from_stream = is_stored(words)
     if not subjects and not words["stream"]:
-        raise UsageError("name a SUBJECT to listen to")
+        raise UsageError("name a SUBJECT to subscribe to")
     quiet_s, printer = seconds_of(wait, "--wait"), Printer(form_of(words))
     if queue:
         if from_stream:
@@ -324,7 +336,9 @@ def sub(
 def _allow_share(connection: Connection, queue: str, confirm: str | None) -> None:
     """Refuse to take messages from others where nothing may be changed; raises Refused."""
     if connection.read_only:
-        raise Refused(f"{READ_ONLY}: {queue} would give messages to us that others wait for")
+        raise Refused(
+            f"{READ_ONLY}: {queue} would receive messages that others in the queue group need"
+        )
     if connection.production:
         question = f"This is production: others in {queue} get fewer messages"
         confirmation(connection, queue, question, yes=False, confirm=confirm)

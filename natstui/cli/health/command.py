@@ -58,8 +58,8 @@ def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
 
 _HOW_LONG = click.option(
     "--for", "for_text", metavar="TIME",
-    help="How long to watch: trends need time. Else until all that answers was read three times, "
-    "15s at most.",
+    help="How long to watch (trends need time). Default: until everything was read three times, "
+        "at most 15s.",
 )  # fmt: skip
 
 
@@ -81,14 +81,17 @@ _AUDIT = click.option(
 @_HOW_LONG
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "nagios", "openmetrics"]),
-    default="text", show_default=True, help="How it is written.",
+    default="text", show_default=True, help="Output format.",
 )  # fmt: skip
 @click.option(
     "--min-severity", "least", type=click.Choice(["info", "warning", "critical"]),
-    default="warning", show_default=True, help="The least severity; info has advice on settings.",
+    default="warning", show_default=True,
+        help="Lowest severity to report; info adds advice on settings.",
 )  # fmt: skip
 @click.option(
-    "--ignore-silences", is_flag=True, help="Report also what was silenced on the findings screen."
+    "--ignore-silences",
+    is_flag=True,
+    help="Report also findings that were silenced on the findings screen.",
 )
 @_AUDIT
 @click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
@@ -100,9 +103,9 @@ def health(
 ) -> None:
     """Report what is wrong, and what to do.
 
-    Prints since when, and on what evidence. Exit code: 0 fine, 1 warning, 2 critical, 3 could
-    not be read. Reads only. With --session: all that was wrong while it was recorded, from
-    when to when.
+    Prints since when, and the evidence. Exit code: 0 fine, 1 warning, 2 critical, 3 not readable.
+    Changes nothing. With --session: everything that was wrong during the recording, with begin and
+    end.
     """
     from natstui.cli.health.formats import FORMATS
     from natstui.cli.health.report import Chosen
@@ -129,13 +132,13 @@ def health(
 @_HOW_LONG
 @click.option(
     "--tap", "tap_text", metavar="TIME",
-    help="Read every ack, nak and term of its clients for so long: exact counts, at the price of "
-    "as many messages. Off unless given.",
+    help="Read every ack, nak and term of the clients for this time: exact counts, but natstui "
+        "receives as many messages. Default: off.",
 )  # fmt: skip
 @_AUDIT
 @click.option(
     "--facts", "with_facts", is_flag=True,
-    help="Print every fact that causes are found by, with its value and window.",
+    help="Print every fact used to find the cause, with its value and period.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @one_account_flags
@@ -146,8 +149,8 @@ def stuck(
 ) -> None:  # fmt: skip
     """Explain what one consumer waits for.
 
-    Prints which message is next, and what to do. Exit code: 0 nothing is wrong with it, 1
-    warning, 2 critical, 3 could not be read.
+    Prints which message is next, and what to do. Exit code: 0 nothing is wrong, 1 warning, 2
+    critical, 3 not readable.
     """
     from natstui.cli.health.report import Chosen
     from natstui.cli.health.stuck import explained, explained_json, has_row
@@ -168,7 +171,7 @@ def stuck(
         reasons = [
             f"{finding.entity.text}: {finding.kind.sentence}" for finding in report.findings
         ]
-        why = "; ".join(reasons) or report.unknown or "its leader does not reply"
+        why = "; ".join(reasons) or report.unknown or "the leader of the consumer does not reply"
         raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {why}")
     if report.unknown:
         raise UsageError(report.unknown)

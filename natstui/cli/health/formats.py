@@ -22,7 +22,7 @@ from natstui.units import counted, duration_text, moment_text
 
 _WORDS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "critical",
           Verdict.UNKNOWN: "unknown"}  # fmt: skip
-_CALM = "nothing is wrong that natstui can see"
+_CALM = "natstui found nothing wrong"
 _INDENT = " " * 10
 _AUDITED_COUNT = 20
 """So many kinds of requests are written."""
@@ -39,7 +39,7 @@ def headline(report: Report) -> str:
         for severity in WORST_FIRST
         if report.count(severity)
     ]
-    calm = "nothing was wrong that natstui could see" if report.recorded else _CALM
+    calm = "natstui found nothing wrong" if report.recorded else _CALM
     told = ", ".join(counts) if counts else calm
     text = f"{_WORDS[report.verdict]}: {told} in {of}"
     text += f", {report.silenced_count} silenced" if report.silenced_count else ""
@@ -95,7 +95,10 @@ def _left_open(report: Report) -> Iterator[str]:
     holding = [one for one in report.not_judged if one.entity is not None]
     for one in holding[:_OPEN_COUNT]:
         text = clean_line(one.entity.text) if one.entity is not None else ""
-        yield f"not judged yet: {text}: {one.kind.word} ({one.kind.code}) holds since a moment ago"
+        yield (
+            f"not judged yet: {text}: {one.kind.word} ({one.kind.code}) holds only since a "
+            "moment ago"
+        )
     if len(holding) > _OPEN_COUNT:
         yield f"and {len(holding) - _OPEN_COUNT} more of that kind"
     kinds = [one.kind for one in report.not_judged if one.entity is None]
@@ -103,8 +106,8 @@ def _left_open(report: Report) -> Iterator[str]:
         longest_s = max(kind.needs_s for kind in kinds)
         names = ", ".join(f"{kind.word} ({kind.needs_s:g} s)" for kind in kinds)
         yield (
-            f"not judged in {report.watched_s or 0:.0f} s: {names}; "
-            f"--for {longest_s:g}s or a recording judges them"
+            f"{report.watched_s or 0:.0f} s are too short to judge: {names}; use --for "
+            f"{longest_s:g}s, or a recording"
         )
 
 
@@ -221,7 +224,7 @@ def openmetrics_of(report: Report) -> str:
     head = f"# HELP {name} 0 fine, 1 warning, 2 critical, 3 unknown\n# TYPE {name} gauge\n"
     lines = "".join(finding_lines(report.findings))
     silenced = "natstui_findings_silenced"
-    count = f"# HELP {silenced} Findings left out because somebody silenced them\n"
+    count = f"# HELP {silenced} Findings left out because they were silenced\n"
     count += f"# TYPE {silenced} gauge\n{silenced} {report.silenced_count}\n"
     return f"{head}{name} {int(report.verdict)}\n{lines}{count}# EOF\n"
 
@@ -246,7 +249,7 @@ def _kind_lines(kind: Kind) -> Iterator[str]:
     if kind.enter_s:
         limits.append(f"holds for {kind.enter_s:g} s")
     if kind.leave_s:
-        limits.append(f"ends when absent for {kind.leave_s:g} s")
+        limits.append(f"ends after it was absent for {kind.leave_s:g} s")
     if limits:
         yield f"{_INDENT}when: {'; '.join(limits)}"
     yield f"{_INDENT}check: {kind.check}"

@@ -86,10 +86,7 @@ def _problem(collector: Collector, watched_s: float) -> str | None:
     if collector.problem is not None:
         return f"{collector.problem.what}: {collector.problem.reason}"
     if not collector.is_complete:
-        return (
-            f"not everything could be seen within {round(watched_s)} s: "
-            "`--for` names a longer time"
-        )
+        return f"not everything could be read within {round(watched_s)} s: use a longer `--for`"
     return None
 
 

@@ -40,7 +40,7 @@ def explained(
     lines = [title, f"  {clean_line(verdict.evidence)}", ""]
     lines += [f"  {label:<16} {text}" for label, text in _facts(state, row)]
     if not report.findings:
-        lines += ["", "nothing is wrong with it that natstui can see"]
+        lines += ["", "natstui found nothing wrong with the consumer"]
     for one in report.findings:
         lines += ["", *paragraph(one, report.at_us)]
     if with_facts:
@@ -139,7 +139,7 @@ def _facts(state: State, row: int) -> Iterator[tuple[str, str]]:
     yield "pending", f"{counted(pending, 'message')}{'' if trend is None else f', {trend:+.1f}/s'}"
     if lag is not None and pending:
         about = "about " if lag.estimated else ""
-        yield "lag", f"the next message has waited for {about}{duration_text(lag.time_s)}"
+        yield "lag", f"the next message has been waiting for {about}{duration_text(lag.time_s)}"
     limit = config.max_ack_pending_msgs if config else None
     yield "ack pending", f"{unacked} of {limit or 'unlimited'}" if config else str(unacked)
     yield "redelivered", counted(columns.redelivered_msgs[row], "message")

@@ -70,7 +70,7 @@ def add_asset(connection: Connection, asked: AssetFlags, start: Config) -> None:
     if asked.kind == "consumer" and asked.whole and not durable and filed.get("durable_name"):
         raise UsageError(
             f"{asked.whole} has a durable_name, which makes a durable consumer in the NATS CLI: "
-            "take it out, or leave --ephemeral away"
+            "remove the durable_name, or omit --ephemeral"
         )
     config = merged(start, filed)
     config = _named(with_texts(asked.kind, config, asked.texts), asked, durable=durable)
@@ -146,8 +146,8 @@ def _of_files(asked: AssetFlags, base: Config) -> Config:
     """Return what the files say; raises UsageError where that makes another kind of consumer."""
     if asked.whole and "durable_name" in base and not asked.filed.get("durable_name"):
         raise UsageError(
-            f"{asked.whole} has no durable_name: the NATS CLI would make an ephemeral consumer of "
-            "it; add a durable_name to the file, or give --ephemeral"
+            f"{asked.whole} has no durable_name: the NATS CLI would create an ephemeral "
+            "consumer; add a durable_name to the file, or use --ephemeral"
         )
     return asked.filed
 

@@ -80,7 +80,7 @@ def resume(connection: Connection, stream: str, name: str, **words: Any) -> None
 @consumer_name
 @click.option(
     "--seq", "--sequence", "seq", type=click.IntRange(min=1),
-    help="From here; without it, its ack floor.",
+    help="Sequence to start from; default: the ack floor.",
 )  # fmt: skip
 @change_flags
 @connection_options
@@ -120,7 +120,7 @@ def step_down(
 @change_flags
 @connection_options
 def unpin(connection: Connection, stream: str, name: str, group: str, **words: Any) -> None:
-    """Unpin the client of a priority group. The next client of GROUP takes over."""
+    """Unpin the client of a priority group. Another client of GROUP is pinned then."""
     _do(connection, "unpin_consumer", (stream, name), {"group": group}, words)
 
 
@@ -134,7 +134,9 @@ def unpin(connection: Connection, stream: str, name: str, group: str, **words: A
 )
 @on_stream
 @click.argument("name", required=False)
-@click.option("--ephemeral", is_flag=True, help="The server removes it when nobody uses it.")
+@click.option(
+    "--ephemeral", is_flag=True, help="The server deletes the consumer when no client uses it."
+)
 @functools.partial(file_options, adding=True)
 @change_flags
 @config_options("consumer", adding=True)
@@ -144,14 +146,14 @@ def add(
 ) -> None:
     """Create the consumer NAME on STREAM.
 
-    Without NAME, the one that the file names. An ephemeral one may be without a name.
+    Without NAME, uses the name in the file. An ephemeral consumer needs no name.
     """
     words.pop("settings")
     filed = read_files("consumer", words["file"], words["whole"])
     if name is None:
         name = str(filed.get("durable_name") or filed.get("name") or "") or None
     if name is None and not ephemeral:
-        raise UsageError("give the consumer a NAME, or a file that has one, or --ephemeral")
+        raise UsageError("the consumer has no name: add NAME, a name in the file, or --ephemeral")
     has_file = words["file"] or words["whole"]
     start: dict[str, object] = {} if has_file else {"ack_policy": "explicit"}
     start |= {} if ephemeral else {"durable_name": given_name(name or "")}
@@ -184,8 +186,8 @@ def copy(connection: Connection, stream: str, name: str, new: str, **words: Any)
     )
     if subject and not (asked.file or asked.whole or "deliver_subject" in asked.texts):
         raise UsageError(
-            f"{name} delivers to {subject!r}, where its clients would get every message twice: "
-            "say --deliver-subject, or --pull"
+            f"{name} delivers to {subject!r}, where its clients would receive every message "
+            "twice: use --deliver-subject, or --pull"
         )
     add_asset(connection, asked, without_server_metadata(start))
 

@@ -67,8 +67,8 @@ async def _entry_and_preview(
     last = passed_over(done_here(entries, writer.place))
     if entry is None and last is not None:
         raise UsageError(
-            f"the last change, {clean_line(entry_text(last))}, cannot be taken back; to take back"
-            f" {clean_line(entry_text(found))}: natstui undo {found.entry}"
+            f"the last change, {clean_line(entry_text(last))}, cannot be undone; to undo "
+            f"{clean_line(entry_text(found))}: natstui undo {found.entry}"
         )
     return found, await preview_undo(writer, found.entry)
 

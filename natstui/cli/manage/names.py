@@ -11,7 +11,9 @@ from natstui.model.assets.subjects import is_subject
 def given_name(name: str) -> str:
     """Return a name that can be part of a request; raises UsageError for one that cannot."""
     if not name or any(letter in name for letter in ".*> \t\r\n/\\"):
-        raise UsageError(f"{name!r} is no name: no spaces, dots, * > / or \\")
+        raise UsageError(
+            f"{name!r} is not a valid name: it has a space, a dot, or one of * > / or \\"
+        )
     return name
 
 

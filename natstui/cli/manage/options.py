@@ -154,7 +154,7 @@ def _option(
             *names, _word(field), type=Switch(), metavar="[yes|no]", help=text, multiple=True
         )
     metavar = "|".join(field.choices) if field.choices else _METAVARS.get(field.kind, "TEXT")
-    again = " Give it again for more." if field.kind in _SEVERAL else ""
+    again = " Repeat for several." if field.kind in _SEVERAL else ""
     return option(*names, _word(field), metavar=metavar, help=text + again, multiple=True)
 
 
@@ -185,8 +185,8 @@ def with_texts(
 
 def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., Any]:
     """Give a command `--file`, `--config` as the NATS CLI has it, and `--dry-run`."""
-    begin = "to begin with; - is stdin" if adding else "with what should change"
-    whole = "" if adding else " It is complete: what it leaves out gets the server's default."
+    begin = "to start from; - is stdin" if adding else "with the settings to change"
+    whole = "" if adding else " The file is complete: missing settings get the server's default."
     dry = "Print what would be sent; exit 1 if it differs from the server."
     dry = dry if adding else "Print the difference; exit 1 when there is one."
     options = [
@@ -218,7 +218,7 @@ def read_files(kind: AssetKind, file: str | None, whole: str | None) -> Config:
     `file` has some of the configuration, `whole` all of it, as `--config` of the NATS CLI.
     """
     if file and whole:
-        raise UsageError("give --file or --config, not both")
+        raise UsageError("both --file and --config are given: use only one")
     if whole:
         return _read_whole(kind, whole)
     return read_config_file(kind, file) if file else {}

@@ -35,11 +35,13 @@ from natstui.units import counted, duration_text
 @consumer_name
 @click.option(
     "--ack/--no-ack", default=False,
-    help="Acknowledge each when it was printed; without it they come again.",
+    help="Acknowledge each message after printing; otherwise messages are redelivered.",
 )  # fmt: skip
-@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
-@click.option("--duration", metavar="TIME", help="End after so long: 500ms, 2s.")
-@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@click.option(
+    "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many messages."
+)
+@click.option("--duration", metavar="TIME", help="End after this time: 500ms, 2s.")
+@click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @click.option("--headers-only", is_flag=True, help="No payloads.")
 @change_flags
 @connection_options
@@ -49,8 +51,8 @@ def sub(
 ) -> None:  # fmt: skip
     """Print the messages of a consumer.
 
-    Runs until it is stopped. Other clients of the consumer do not receive them meanwhile: with
-    --ack never, without it again after the ack wait, and each time counts as a delivery.
+    Runs until it is stopped. Other clients of the consumer do not receive these messages: with
+    --ack never, otherwise only after the ack wait. Each receipt counts as a delivery.
     """
     refuse_read_only(connection, words["read_only"])
     most_s, printer = seconds_of(duration, "--duration"), Printer(form_of(words))
@@ -86,11 +88,11 @@ def _check_ack(info: Config, name: str, ack: bool) -> None:
     """Refuse acknowledgements that mean nothing, or that take messages from who has them."""
     config = info["config"]
     if ack and config.get("ack_policy") == "none":
-        raise UsageError(f"{name} takes no acknowledgements: leave --ack away")
+        raise UsageError(f"{name} has ack policy none: omit --ack")
     if ack and info.get("push_bound") and not config.get("deliver_group"):
         raise Refused(
-            f"{name} delivers the same messages to another client: --ack would acknowledge them "
-            "before that one is done"
+            f"{name} delivers the same messages to another client: --ack would acknowledge "
+            "messages that it is still processing"
         )
 
 
@@ -98,16 +100,16 @@ def _meaning(config: Config, ack: bool) -> str:
     """Return what becomes of the messages that are printed."""
     policy = config.get("ack_policy")
     if policy == "none":
-        return "this consumer takes no acknowledgements: what is received does not come again"
+        return "this consumer has ack policy none: received messages are not redelivered"
     if ack:
-        before = " with all before it" if policy == "all" else ""
-        return f"each message is acknowledged when it was printed{before}: it does not come again"
+        before = ", together with all earlier ones" if policy == "all" else ""
+        return f"each message is acknowledged after printing{before}, and is not redelivered"
     wait_ns = (config.get("backoff") or [config.get("ack_wait") or 0])[0]
     most = config.get("max_deliver") or -1
-    end = f"; after {counted(most, 'delivery')} it is given up" if most > 0 else ""
+    end = f"; after {counted(most, 'delivery')} it is dropped" if most > 0 else ""
     return (
-        "nothing is acknowledged: each message comes again after "
-        f"{duration_text(wait_ns / 1e9)}, and this counts as a delivery{end}"
+        "nothing is acknowledged: each message is redelivered after "
+        f"{duration_text(wait_ns / 1e9)}, and this receipt counts as a delivery{end}"
     )
 
 
@@ -115,9 +117,9 @@ def _account(receiver: Receiver) -> str:
     text = f"{counted(receiver.received_count, 'message')}, "
     text += f"{receiver.acknowledged_count} acknowledged"
     if receiver.unseen_count:
-        text += f"; {receiver.unseen_count} more came and were not printed"
+        text += f"; {receiver.unseen_count} more arrived but were not printed"
     if receiver.foreign_count:
-        text += f"; {receiver.foreign_count} of others on its deliver subject left out"
+        text += f"; {receiver.foreign_count} of other senders on the deliver subject left out"
     if receiver.lost_count:
         text += f"; the connection was lost {counted(receiver.lost_count, 'time')}"
     return text
@@ -130,10 +132,14 @@ def _tell(text: str) -> None:
 @command("next")
 @on_stream
 @consumer_name
-@click.option("--ack/--no-ack", default=None, help="Ack them or not; one of both is required.")
+@click.option(
+    "--ack/--no-ack", default=None, help="Whether to ack the messages; one of both is required."
+)
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
-@click.option("--wait", metavar="TIME", default="5s", help="For each, so long at most: 500ms, 2s.")
-@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@click.option(
+    "--wait", metavar="TIME", default="5s", help="Longest wait for each message: 500ms, 2s."
+)
+@click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @change_flags
 @connection_options
 def take_next(
@@ -147,13 +153,13 @@ def take_next(
 ) -> None:
     """Receive the next message of a consumer.
 
-    NAME is a pull consumer on STREAM. Nobody else receives the message meanwhile: with --ack
-    never, with --no-ack again after the ack wait.
+    NAME is a pull consumer on STREAM. No other client receives the message: with --ack never, with
+    --no-ack only after the ack wait.
     """
     if ack is None:
         raise UsageError(
-            "say --ack, and nobody else gets the message, or --no-ack, and it is delivered again "
-            "when the ack wait is over"
+            "use --ack (no other client receives the message) or --no-ack (redelivered after "
+            "the ack wait)"
         )
     wait_s = seconds_of(wait, "--wait") or 0.0
     stream, name = given_name(stream), given_name(name)

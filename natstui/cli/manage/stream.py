@@ -41,7 +41,10 @@ def _some(subjects: Sequence[str]) -> str:
 
 @command()
 @click.option(
-    "--subject", metavar="SUBJECT", callback=given_subject, help="Only streams that store this."
+    "--subject",
+    metavar="SUBJECT",
+    callback=given_subject,
+    help="Only streams that store this subject.",
 )
 @as_json
 @connection_options
@@ -91,7 +94,7 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
 @as_json
 @connection_options
 def gaps(connection: Connection, name: str, as_json: bool, **_words: Any) -> None:
-    """List missing sequences of the stream NAME. They lie between its first and its last."""
+    """List missing sequences of the stream NAME. Only between its first and last sequence."""
     verb = f"STREAM.INFO.{given_name(name)}"
     reply = run_connected(
         connection, lambda client: client.request(verb, {"deleted_details": True})

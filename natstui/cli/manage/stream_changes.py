@@ -55,8 +55,8 @@ _MOST_REPLICAS = 5
 )
 @click.argument("name", required=False)
 @functools.partial(file_options, adding=True)
-@click.option("--template", metavar="NAME", help="A template to begin with; `?` lists them.")
-@click.option("--clone", metavar="STREAM", help="Another stream to begin with.")
+@click.option("--template", metavar="NAME", help="A template to start from; `?` lists templates.")
+@click.option("--clone", metavar="STREAM", help="An existing stream to start from.")
 @change_flags
 @config_options("stream", adding=True)
 @connection_options_beside_config
@@ -67,14 +67,14 @@ def add(
     clone: str | None,
     **words: Any,
 ) -> None:
-    """Create the stream NAME. Without NAME, the one that the file names."""
+    """Create the stream NAME. Without NAME, uses the name in the file."""
     words.pop("settings")
     if template == "?":
         _template(template)
     filed = read_files("stream", words["file"], words["whole"])
     name = name or str(filed.get("name") or "")
     if not name:
-        raise UsageError("give the stream a NAME, or a file that has one")
+        raise UsageError("the stream has no name: add NAME, or a name in the file")
     start = {} if words["file"] or words["whole"] else dict(NEW_STREAM)
     if template is not None:
         start = _template(template)
@@ -179,7 +179,7 @@ def step_down(connection: Connection, name: str, asked: dict[str, Any], **words:
 def seal(connection: Connection, name: str, **words: Any) -> None:
     """Make the stream NAME read-only for ever.
 
-    Nothing can be stored in it or deleted from it any more.
+    Messages can no longer be stored or deleted.
     """
     seal_stream(connection, given_name(name), words)
 
@@ -200,7 +200,7 @@ def seal_stream(connection: Connection, stream: str, words: dict[str, Any]) -> N
 @change_flags
 @connection_options
 def scale(connection: Connection, name: str, replicas: int, **words: Any) -> None:
-    """Change the replicas of the stream NAME. Waits until all of them have all of it."""
+    """Change the replicas of the stream NAME. Waits until all replicas have all messages."""
 
     def with_replicas(config: Config) -> Config:
         return {**config, "num_replicas": replicas}
@@ -210,8 +210,14 @@ def scale(connection: Connection, name: str, replicas: int, **words: Any) -> Non
 
 @command()
 @stream_name
-@click.option("--cluster", metavar="NAME", help="To servers of this cluster.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="To servers with this tag.")
+@click.option("--cluster", metavar="NAME", help="Target: servers of this cluster.")
+@click.option(
+    "--tag",
+    "tags",
+    metavar="TAG",
+    multiple=True,
+    help="Target: servers with this tag. Repeat for several tags.",
+)
 @change_flags
 @connection_options
 def move(
@@ -219,11 +225,11 @@ def move(
 ) -> None:
     """Move the stream NAME to other servers.
 
-    Waits until they have all of it. It is served meanwhile. Give --tag again for servers that
-    have all of several tags.
+    Waits until they have all messages. The stream stays available during the move. With several
+    --tag, the servers must have all tags.
     """
     if cluster is None and not tags:
-        raise UsageError("say where to: --cluster NAME, or --tag TAG")
+        raise UsageError("the target is missing: use --cluster NAME, or --tag TAG")
     wanted = {"cluster": cluster, "tags": list(tags)}
 
     def placed(config: Config) -> Config:
@@ -257,9 +263,9 @@ def _place(
 @change_flags
 @connection_options
 def peer_remove(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
-    """Replace the copy of NAME on one server. Another server makes a new copy."""
+    """Replace the copy of NAME on one server. Another server creates a new copy."""
     if "peer" not in asked:
-        raise UsageError("say which copy is given up: --peer SERVER")
+        raise UsageError("name the server whose copy is replaced: --peer SERVER")
     change = Change(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))
     changed: ChangeResult = change_confirmed(connection, change, words)
     print_changed(changed, words["as_json"])

@@ -37,15 +37,17 @@ _WHOLE_BYTES = 2**31
 @command()
 @stream_name
 @click.argument("size", type=click.IntRange(min=1), default=10)
-@click.option("--id", "from_seq", type=click.IntRange(min=1), help="From this sequence on.")
-@click.option("--since", metavar="TIME", help="Stored since then: 10m, 2m ago, a time.")
-@click.option("--before", type=click.IntRange(min=1), help="The newest before this sequence.")
-@click.option("--subject", metavar="SUBJECT", help="Only of this subject; it may have wildcards.")
-@click.option("--last-per-subject", is_flag=True, help="The newest message of each subject.")
-@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@click.option("--id", "from_seq", type=click.IntRange(min=1), help="First sequence to print.")
+@click.option("--since", metavar="TIME", help="Only messages stored since: 10m, 2m ago, a time.")
+@click.option(
+    "--before", type=click.IntRange(min=1), help="Print the newest messages before this sequence."
+)
+@click.option("--subject", metavar="SUBJECT", help="Only this subject, may have wildcards.")
+@click.option("--last-per-subject", is_flag=True, help="Only the newest message of each subject.")
+@click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @click.option("--headers-only", is_flag=True, help="No payloads.")
 @click.option("--subjects-only", is_flag=True, help="Only subjects.")
-@click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="Print one JSON object per line.")
 @connection_options
 def view(
     connection: Connection,
@@ -56,9 +58,9 @@ def view(
     before: int | None,
     **words: Any,
 ) -> None:
-    """Print the newest messages of a stream. SIZE of them; no consumer is created."""
+    """Print the newest messages of a stream. Prints SIZE messages; creates no consumer."""
     if sum(one is not None for one in (from_seq, since, before)) > 1:
-        raise UsageError("give one of --id, --since and --before")
+        raise UsageError("use only one of --id, --since and --before")
     subject, moment = _subject(words["subject"]), moment_of(since, "--since")
     asked = BrowseMessages(
         0,
@@ -95,11 +97,11 @@ async def _print(client: Client, asked: BrowseMessages, size: int, printer: Prin
             printer.show(message, {})
         forwards = asked.newer or asked.from_time is not None
         if not forwards:
-            return f"; the ones before: --before {page.older_seq}" if page.older_seq else ""
+            return f"; for earlier ones: --before {page.older_seq}" if page.older_seq else ""
         if page.newer_seq is None or not page.messages:
             return ""
         if printer.printed_count >= size:
-            return f"; the ones after: --id {page.newer_seq}"
+            return f"; for later ones: --id {page.newer_seq}"
         asked = replace(asked, newer=True, from_seq=page.newer_seq, from_time=None)
 
 
@@ -124,11 +126,11 @@ def get(
 ) -> None:
     """Print the payload of a stored message.
 
-    Prints it unchanged; --json adds all that is known of it.
+    Prints the payload unchanged; --json adds sequence, time and headers.
     """
     given_name(name)
     if (seq is None) == (last_for is None):
-        raise UsageError("give a sequence, or --last-for SUBJECT")
+        raise UsageError("add a sequence, or --last-for SUBJECT")
 
     async def work(client: Client) -> StoredMessage:
         if seq is not None:

@@ -27,14 +27,16 @@ from natstui.model.records.managing import Change, Confirmation
 T = TypeVar("T")
 
 
-_YES = "Do not ask; in production --confirm is needed."
+_YES = "Do not ask for confirmation; in production, use --confirm instead."
 
 
 def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--read-only`, `--yes`, `--confirm` and `--json`."""
     for option in (
         click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON."),
-        click.option("--confirm", metavar="NAME", help="The name of what is changed, typed out."),
+        click.option(
+            "--confirm", metavar="NAME", help="The name of the changed object, to confirm."
+        ),
         click.option("--yes", "--force", "-f", is_flag=True, help=_YES),
         click.option("--read-only", is_flag=True, help="Refuse every change."),
     ):
@@ -72,9 +74,9 @@ def confirmation(
         need = f"--confirm {name}" if connection.production else "--yes"
         raise Refused(f"not confirmed: {question}; say {need}")
     click.echo(f"{question}.", err=True)
-    answer: str = click.prompt(f"Type {name} to do it", err=True, default="", show_default=False)
+    answer: str = click.prompt(f"Type {name} to confirm", err=True, default="", show_default=False)
     if answer != name:
-        raise Refused(f"not confirmed: {answer!r} is not {name!r}: nothing was done")
+        raise Refused(f"not confirmed: {answer!r} is not {name!r}: nothing was changed")
     return answer
 
 
@@ -214,7 +216,9 @@ def print_changed(changed: ChangeResult, as_json: bool) -> None:
     else:
         click.echo(clean_line(changed.text))
     for item in changed.not_taken:
-        text = f"{item.label}: asked for {item.before}, the server made it {item.after or 'unset'}"
+        text = (
+            f"{item.label}: requested {item.before}, but the server set {item.after or 'nothing'}"
+        )
         click.echo(f"natstui: {clean_line(text)}", err=True)
 
 

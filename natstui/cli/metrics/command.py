@@ -19,16 +19,16 @@ _ASK_AGAIN_S = 10.0
 @command()
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:9777", show_default=True,
-    help="Where scrapes are answered; port 0 takes a free one.",
+    help="Address for scrapes; with port 0 a free port is chosen.",
 )  # fmt: skip
-@click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
+@click.option("--interval", metavar="TIME", help="Interval of polls: 500ms, 2s.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print the address as JSON.")
 @one_account_flags
 def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: bool) -> None:
     """Serve metrics for Prometheus.
 
-    Serves streams, consumers and account as OpenMetrics, until it is stopped. Names and labels
-    are those of prometheus-nats-exporter's jetstream_ metrics, of one account.
+    Serves metrics of streams, consumers and account as OpenMetrics, until it is stopped. Names and
+    labels match the jetstream_ metrics of prometheus-nats-exporter, for one account.
     """
     import asyncio
 

@@ -47,8 +47,16 @@ _CONSUMER: tuple[tuple[str, str, str], ...] = (
     ("num_redelivered", "redelivered_msgs", "Messages delivered more than once, not settled"),
     ("num_waiting", "waiting_pulls_count", "Open pull requests"),
     ("num_pending", "pending_msgs", "Matching messages that were never delivered"),
-    ("ack_floor_stream_seq", "ack_floor_stream_seq", "Stream sequence up to which all is settled"),
-    ("ack_floor_consumer_seq", "ack_floor_consumer_seq", "Delivery up to which all is settled"),
+    (
+        "ack_floor_stream_seq",
+        "ack_floor_stream_seq",
+        "Stream sequence up to which all messages were acked, terminated or dropped",
+    ),
+    (
+        "ack_floor_consumer_seq",
+        "ack_floor_consumer_seq",
+        "Delivery sequence up to which all deliveries were acked, terminated or dropped",
+    ),
 )
 _CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
     ("last_delivery_seconds", "delivered_at_us", "Seconds since the last delivery"),
@@ -245,7 +253,7 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
             )
         )
         values.append(one.since_us / 1e6)
-    text = "Since when something is wrong, in Unix seconds"
+    text = "Begin of the finding, in Unix seconds"
     yield from _family("natstui_finding_since_seconds", text, labels, values)
 
 
@@ -289,9 +297,11 @@ def _limits(
     of = [label for label, _ in found]
     size = [-1 if one.max_bytes is None else one.max_bytes for _, one in found]
     count = [-1 if one.max_msgs is None else one.max_msgs for _, one in found]
-    yield from _family("jetstream_stream_limit_bytes", "Most bytes a stream may hold", of, size)
     yield from _family(
-        "jetstream_stream_limit_messages", "Most messages a stream may hold", of, count
+        "jetstream_stream_limit_bytes", "Most bytes that a stream may store", of, size
+    )
+    yield from _family(
+        "jetstream_stream_limit_messages", "Most messages that a stream may store", of, count
     )
 
 
@@ -308,10 +318,10 @@ def _upstreams(
             found[kind].append((f"{label},{more}", one))
     for kind, pairs in found.items():
         lags = [one.lag_msgs for _, one in pairs]
-        text = f"Messages that a {kind} is behind"
+        text = f"Messages that a {kind} lags behind"
         yield from _family(f"jetstream_stream_{kind}_lag", text, [of for of, _ in pairs], lags)
         heard = [(of, one.active_ns) for of, one in pairs if one.active_ns is not None]
-        text = f"Nanoseconds since a {kind} was heard of"
+        text = f"Nanoseconds since the last contact with a {kind}"
         name = f"jetstream_stream_{kind}_active_duration_ns"
         yield from _family(name, text, [of for of, _ in heard], [ns for _, ns in heard])
 

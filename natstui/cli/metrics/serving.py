@@ -78,7 +78,7 @@ def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
     """Return host and port of `127.0.0.1:9777`, `[::1]:9777` or `:9777`; raises UsageError."""
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-        raise UsageError(f"{flag} {text!r} is no address: write it as 127.0.0.1:9777")
+        raise UsageError(f"{flag} {text!r} is not an address: write it as 127.0.0.1:9777")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -123,8 +123,8 @@ def metrics_at(
             click.echo(f"metrics at {url}", err=True)
         if not _is_loopback(host):
             click.echo(
-                "natstui: everybody who reaches this address can read the names of streams, "
-                "consumers and servers: it has neither password nor TLS",
+                "natstui: anyone who can reach this address can read the names of streams, "
+                "consumers and servers: there is no password and no TLS",
                 err=True,
             )
         yield

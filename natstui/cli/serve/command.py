@@ -17,14 +17,14 @@ from natstui.errors import MissingExtra
 
 @command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="The port; else one that is free."
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port; default: a free one."
 )
 @click.option("--allow-changes", is_flag=True, help="Let the browser change the server.")
 @watching_flags
 def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
     """Show the screens in a browser.
 
-    Prints the address to open, with a token that is new each time. Runs until it is stopped.
+    Prints the address to open, with a new token each time. Runs until it is stopped.
     Only this machine can connect, and changes are refused unless --allow-changes.
     """
     try:

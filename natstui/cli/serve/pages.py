@@ -70,7 +70,7 @@ class Pages:
         self._open = set[web.WebSocketResponse]()
         self._shown = set[asyncio.Task[None]]()
         self.token = secrets.token_urlsafe(32)
-        """Part of every path: who does not know it sees nothing."""
+        """Part of every path: without this token nothing is served."""
 
     @property
     def address(self) -> str:
@@ -103,7 +103,9 @@ class Pages:
             raise web.HTTPForbidden(text="natstui serves its own page only")
         token = request.match_info.get("token")
         if token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
-            raise web.HTTPForbidden(text="the address lacks its token: natstui serve printed it")
+            raise web.HTTPForbidden(
+                text="the address has no token: open the address that natstui serve printed"
+            )
         return await handler(request)
 
     async def _restrict(self, _request: web.Request, response: web.StreamResponse) -> None:

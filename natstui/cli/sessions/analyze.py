@@ -155,7 +155,9 @@ def _is_place(word: str) -> bool:
 @click.argument(
     "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=recordings
 )
-@click.option("--out", help="Folder or URL of the tables; kept, so that the next run is quicker.")
+@click.option(
+    "--out", help="Folder or URL of the tables; they are kept, so the next run is quicker."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--html", "page_file", type=click.Path(path_type=Path), help="Write a report page.")
 @click.option(
@@ -170,14 +172,14 @@ def _is_place(word: str) -> bool:
     "bucket_s",
     type=click.IntRange(1, 86_400),
     default=BUCKET_S,
-    help="Seconds per bucket of the rates.",
+    help="Length of the intervals of the rates, in seconds.",
 )
 @click.option(
     "--stuck-after",
     "stuck_after_s",
     type=click.FloatRange(min=1),
     default=STUCK_AFTER_S,
-    help="Seconds without progress until a consumer is called stuck.",
+    help="Seconds without progress until a consumer counts as stuck.",
 )
 @click.option(
     "--rows",
@@ -193,16 +195,17 @@ def _is_place(word: str) -> bool:
     "--conf",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Setting of Spark: spark.hadoop.fs.s3a.endpoint=… Everyone here can read it: no secrets.",
+    help="Setting of Spark: spark.hadoop.fs.s3a.endpoint=… Other users of this machine can read "
+    "it: no secrets.",
 )
 @click.option(
     "--packages",
     multiple=True,
     metavar="GROUP:ARTIFACT:VERSION",
-    help="Packages that Spark fetches from Maven, for s3a:// or a table format.",
+    help="Maven packages for Spark to download, as for s3a:// or a table format.",
 )
-@click.option("--jars", multiple=True, metavar="FILE", help="Jars that Spark loads.")
-@click.option("--scratch", help="Folder for what Spark cannot keep in memory.")
+@click.option("--jars", multiple=True, metavar="FILE", help="Jar files for Spark to load.")
+@click.option("--scratch", help="Folder for temporary data of Spark.")
 @click.option("--log", help="File for the log of Spark.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")
 @click.pass_context
@@ -220,10 +223,9 @@ def analyze(
 
     SESSION is a folder, a glob, a URL, or a name of the library.
 
-    Answers where consumers lagged, what was stuck and why, what was redelivered, which load
-    the server carried, and what is slower than in the earliest session, or in those of
-    --baseline: everything, a stream, a consumer. Ends with exit code 6 when something of a
-    session could not be read; all the rest was analysed.
+    Shows where consumers lagged, what was stuck and why, what was redelivered, the load of the
+    server, and which streams and consumers became slower than in the earliest session or those of
+    --baseline. Exit code 6: some data of a session could not be read; the rest was analysed.
     """
     # Checked before minutes of work, not after them.
     _check_files(page_file, notebook_file)
@@ -260,7 +262,7 @@ def analyze(
         click.echo("\n".join(report_lines(result, stdout_width())))
     damaged = damaged_sessions(result)
     if damaged:
-        raise DamagedSession(", ".join(damaged), "only what can be read of it was analysed")
+        raise DamagedSession(", ".join(damaged), "only the readable part was analysed")
 
 
 def _check_files(page_file: Path | None, notebook_file: Path | None) -> None:
@@ -272,7 +274,7 @@ def _check_files(page_file: Path | None, notebook_file: Path | None) -> None:
                 check_replaceable(file, replaces=True)
     # A page is only read; into a notebook people write.
     if notebook_file and notebook_file.exists():
-        raise AnalysisError(f"{notebook_file} exists already, maybe with cells of yours")
+        raise AnalysisError(f"{notebook_file} exists already, perhaps with your own cells")
 
 
 def _write_files(

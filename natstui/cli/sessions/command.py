@@ -131,7 +131,7 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     what = what_goes(summary_of(folder))
     if not yes and as_json:
         # A question beside JSON would have nobody to answer it.
-        raise Refused(f"this deletes {what} for good: say --yes")
+        raise Refused(f"this deletes {what} for good: add --yes to confirm")
     if not yes:
         click.confirm(f"Delete {what}? This cannot be undone.", abort=True, err=True)
     deleted = session_object(folder) if as_json else {}
@@ -194,7 +194,7 @@ def verify(sessions: Path, session: str, *, as_json: bool) -> None:
     else:
         _print_verdict(verdict)
     if verdict.damaged:
-        raise DamagedSession(folder, "what is listed above is all that is")
+        raise DamagedSession(folder, "only the recordings above exist")
     if verdict.cut_off:
         raise SessionError(f"{folder} was cut off; everything that was written can be read")
 
@@ -273,9 +273,9 @@ def format_() -> None:
 def export(sessions: Path, session: str, target: Path, kind: Format, *, as_json: bool) -> None:
     """Write a recording as flat tables.
 
-    Each is a file; `columns.csv` explains every column. Prints the rows of each table. In CSV,
-    unknown is empty and an empty text is two quotes; text is escaped as in JSON (\\n, \\u001b,
-    \\\\); a ' stands before text that begins with = + - @ '.
+    Writes a file per table; `columns.csv` explains every column. Prints the number of rows of each
+    table. In CSV, an unknown value is empty and an empty text is two quotes; text is escaped as in
+    JSON (\\n, \\u001b, \\\\); a ' stands before text that begins with = + - @ '.
     """
     from natstui.session.library import find
     from natstui.session.share.export import export as exported
@@ -288,7 +288,7 @@ def export(sessions: Path, session: str, target: Path, kind: Format, *, as_json:
     else:
         _print(counts, damage)
     if damage:
-        raise DamagedSession(folder, "only what can be read of it was exported")
+        raise DamagedSession(folder, "only the readable part was exported")
 
 
 def _print(counts: dict[str, int], damage: list[str]) -> None:

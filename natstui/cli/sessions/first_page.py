@@ -98,7 +98,7 @@ def _against(finding: FindingTold, result: dict[str, Any], session: str) -> Iter
             waits_s, drain_s = row["behind_last_s"], row["drain_s"]
             if drain_s is not None and waits_s is not None and waits_s < FALLING_BEHIND_S:
                 yield (
-                    f"{row['pending_last_msgs']} pending at the end, which are delivered in "
+                    f"{row['pending_last_msgs']} pending at the end, delivered within "
                     f"{duration_text(drain_s)}"
                 )
     if finding.code in (S_NEAR.code, S_FULL_SOON.code):
@@ -110,7 +110,7 @@ def _against(finding: FindingTold, result: dict[str, Any], session: str) -> Iter
                 if row[f"max_{what}"]
             ]
             if shares and max(shares) < NEAR_SHARE and ahead == [None, None]:
-                yield f"it is {max(shares) * 100:.0f} % full, and no limit is foreseen"
+                yield f"{max(shares) * 100:.0f} % full, and no limit will be reached at this rate"
 
 
 def _rows(

@@ -43,7 +43,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 
 @command()
 @watching_flags
-@click.option("--name", default="", help="Name of the recording, for people.")
+@click.option("--name", default="", help="A readable name for the recording.")
 @click.option(
     "--duration", "duration_s", callback=_duration_s, metavar="TIME", help="Stop after, as 2h30m."
 )
@@ -52,22 +52,27 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
     "retain_s",
     callback=_duration_s,
     metavar="TIME",
-    help="Delete what is older, as 48h.",
+    help="Delete records older than this, as 48h.",
 )
 @click.option(
     "--max-bytes",
     "max_bytes",
     callback=_bytes,
     metavar="SIZE",
-    help="Delete the oldest above this size, as 2GB.",
+    help="Delete the oldest records above this size, as 2GB.",
 )
-@click.option("--payloads", is_flag=True, help="Record answers to requests for messages too.")
+@click.option("--payloads", is_flag=True, help="Also record the messages in replies to requests.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @click.option(
-    "--log-file", metavar="FILE", type=click.Path(path_type=Path), help="Log there, not to stderr."
+    "--log-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the log to this file, not to stderr.",
 )
 @click.option(
-    "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Also serve metrics at this address, as `natstui metrics`.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def record(
@@ -82,10 +87,10 @@ def record(
     """Record everything that can be watched.
 
     Runs until Ctrl-C, SIGTERM or the end of --duration. Prints the folder of the recording on
-    stdout as soon as it records; with --json what was recorded, at the end. Problems with the
-    server or the disk do not end it; they are logged to stderr or to --log-file. --context
-    A,B,C records several systems (or --profile A,B,C), and --account A,B,C other accounts of
-    one system, each into a recording of its own; every line names its system.
+    stdout at the start; with --json a summary at the end. Problems with the server or the disk do
+    not end the recording; they are logged to stderr or --log-file. --context A,B,C records several
+    systems (or --profile A,B,C), and --account A,B,C other accounts of one system, each into a
+    recording of its own; every line names its system.
     """
     if metrics is not None and flags.are_several:
         raise UsageError("--metrics serves one system: leave it out to record several")

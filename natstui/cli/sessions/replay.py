@@ -31,10 +31,10 @@ def _at_us(text: str | None) -> int | None:
 @command()
 @session_name
 @library_options
-@click.option("--at", "at_text", metavar="TIME", help="Where to begin, as 2026-11-20T14:30:00.")
-@click.option("--paused", is_flag=True, help="Do not play at once.")
+@click.option("--at", "at_text", metavar="TIME", help="Time to start at, as 2026-11-20T14:30:00.")
+@click.option("--paused", is_flag=True, help="Start paused.")
 def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
-    """Replay a recording in the same screens. SESSION is a folder, an id, a name, or `last`."""
+    """Replay a recording in the screens. SESSION is a folder, an id, a name, or `last`."""
     from natstui.cli.open_viewer import open_viewer, replay_engine
     from natstui.session.library import find
 
@@ -49,7 +49,7 @@ def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -
 @session_name
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin.")
-@click.option("--paused", is_flag=True, help="Do not play at once.")
+@click.option("--paused", is_flag=True, help="Start paused.")
 def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
     """Replay a recording for a viewer.
 

@@ -79,9 +79,9 @@ def rm(connection: Connection, bucket: str, **words: Any) -> None:
 
 
 def _value_options(command: Any) -> Any:
-    command = click.option("--file", metavar="FILE", help="The value is in a file; - is stdin.")(
-        command
-    )
+    command = click.option(
+        "--file", metavar="FILE", help="Read the value from a file; - is stdin."
+    )(command)
     return click.argument("value", required=False)(command)
 
 
@@ -91,7 +91,7 @@ def _value_options(command: Any) -> Any:
 @_value_options
 @click.option(
     "--if-revision", type=click.IntRange(min=0),
-    help="Write only if this is the newest revision; 0: if there is no value.",
+    help="Write only if this is the newest revision; 0: only if the key has no value.",
 )  # fmt: skip
 @change_flags
 @connection_options
@@ -104,7 +104,7 @@ def put(
     if_revision: int | None,
     **words: Any,
 ) -> None:
-    """Set KEY in BUCKET to VALUE. Without VALUE it is read from a pipe."""
+    """Set KEY in BUCKET to VALUE. Without VALUE, the value is read from stdin."""
     content = given_payload(value, file)
     asked = KeyChange("put_key", given_bucket(bucket), given_key(key), content, if_revision)
     _do(connection, asked, words)
@@ -114,7 +114,7 @@ def put(
 @in_bucket
 @click.argument("key")
 @_value_options
-@click.option("--ttl", metavar="TIME", help="How long it is kept; the bucket has to allow it.")
+@click.option("--ttl", metavar="TIME", help="Lifetime of the key; the bucket must allow it.")
 @change_flags
 @connection_options
 def create(
@@ -138,7 +138,7 @@ def create(
 @change_flags
 @connection_options
 def delete(connection: Connection, bucket: str, key: str, **words: Any) -> None:
-    """Delete KEY in BUCKET. Earlier revisions stay, as many as the bucket keeps."""
+    """Delete KEY in BUCKET. Earlier revisions stay, up to the history of the bucket."""
     _do(connection, KeyChange("delete_key", given_bucket(bucket), given_key(key)), words)
 
 
@@ -217,8 +217,16 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
 @command()
 @in_bucket
 @key_name
-@click.option("--revision", type=click.IntRange(min=1), help="This one, and not the newest.")
-@click.option("--raw", "-r", is_flag=True, hidden=True, help="Print the bytes alone: always so.")
+@click.option(
+    "--revision", type=click.IntRange(min=1), help="Revision to print instead of the newest."
+)
+@click.option(
+    "--raw",
+    "-r",
+    is_flag=True,
+    hidden=True,
+    help="Print only the bytes (always on; for nats users).",
+)
 @json_flag
 @connection_options
 def get(
@@ -231,7 +239,7 @@ def get(
 ) -> None:
     """Print the value of KEY in BUCKET.
 
-    Prints it as it is; --json adds all that is known of it.
+    Prints the value unchanged; --json adds revision, time and operation.
     """
     bucket, key = given_bucket(bucket), given_key(key)
     entry = run_connected(connection, lambda client: read_key(client, bucket, key, revision))
@@ -293,10 +301,10 @@ class _Watching:
 @command("watch")
 @in_bucket
 @click.argument("wanted", metavar="[KEY]", default=">")
-@click.option("--history", is_flag=True, help="Begin with every revision that is kept.")
-@click.option("--updates-only", is_flag=True, help="Begin with what comes from now on.")
-@click.option("--count", type=click.IntRange(min=1), help="End after so many.")
-@click.option("--wait", metavar="TIME", help="End when nothing came for so long: 500ms, 2s.")
+@click.option("--history", is_flag=True, help="Begin with all stored revisions.")
+@click.option("--updates-only", is_flag=True, help="Print only changes from now on.")
+@click.option("--count", type=click.IntRange(min=1), help="End after this many values.")
+@click.option("--wait", metavar="TIME", help="End when nothing changed for this time: 500ms, 2s.")
 @json_flag
 @connection_options
 def watch_keys(
@@ -310,7 +318,7 @@ def watch_keys(
 ) -> None:
     """Print the values of BUCKET as they change.
 
-    Prints the present ones first. Runs until it is stopped.
+    Prints the current values first. Runs until it is stopped.
     """
     watching = _Watching(
         given_bucket(bucket), given_filter(wanted), count, seconds_of(wait, "--wait"), as_json

@@ -42,21 +42,23 @@ key_name = click.argument("key", shell_complete=keys)
 def given_bucket(name: str) -> str:
     """Return a name that a bucket may have; raises UsageError."""
     if not is_bucket(name):
-        raise UsageError(f"{name!r} is no name of a bucket: letters, digits, - and _")
+        raise UsageError(f"{name!r} is not a valid bucket name: use letters, digits, - and _")
     return name
 
 
 def given_key(key: str) -> str:
     """Return a key that a bucket may have; raises UsageError."""
     if not is_stored_key(key):
-        raise UsageError(f"{key!r} is no key: it has a space, a wildcard or an empty token")
+        raise UsageError(
+            f"{key!r} is not a valid key: it has a space, a wildcard or an empty token"
+        )
     return key
 
 
 def given_filter(text: str) -> str:
     """Return a key, or one with wildcards; raises UsageError."""
     if not is_key_filter(text):
-        raise UsageError(f"{text!r} is neither a key nor one with * and > as words")
+        raise UsageError(f"{text!r} is neither a key nor a pattern with * and >")
     return text
 
 
@@ -101,14 +103,15 @@ def bucket_options(command: Callable[..., Any], *, of_keys: bool) -> Callable[..
 _OF_KEYS = (
     click.option(
         "--history", type=click.IntRange(1, MOST_HISTORY), default=1,
-        help="So many values of each key; with 1 nothing overwritten can be put back.",
+        help="Number of values kept per key; with 1, an overwritten value cannot be restored.",
     ),
     click.option("--max-value-size", metavar="SIZE", help="Of one value."),
-    click.option("--marker-ttl", metavar="TIME", help="How long markers of what expired stay."),
+    click.option("--marker-ttl", metavar="TIME",
+        help="How long markers of expired keys are kept."),
 )  # fmt: skip
 _OF_BOTH = (
-    click.option("--ttl", metavar="TIME", help="How long everything is kept: 1d, 2M."),
-    click.option("--replicas", type=click.IntRange(1, 5), default=1, help="On so many servers."),
+    click.option("--ttl", metavar="TIME", help="How long values are kept: 1d, 2M."),
+    click.option("--replicas", type=click.IntRange(1, 5), default=1, help="Number of replicas."),
     click.option("--storage", type=click.Choice(("file", "memory", "f", "m")), default="file"),
     click.option("--max-bucket-size", metavar="SIZE", help="Of all together."),
     click.option("--compress/--no-compress", default=False, help="Whether the server compresses."),

@@ -36,9 +36,9 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 
 
 @command()
-@click.option("--once", is_flag=True, help="Print one complete set, then exit.")
+@click.option("--once", is_flag=True, help="Print everything once, then exit.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-@click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
+@click.option("--interval", metavar="TIME", help="Interval of polls: 500ms, 2s.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -48,7 +48,9 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     help="Print the JSON Schema of --json, then exit.",
 )
 @click.option(
-    "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Also serve metrics at this address, as `natstui metrics`.",
 )
 @click.option(
     "--until-stdin-ends",
@@ -67,11 +69,11 @@ def watch(
 ) -> None:
     """Print streams and consumers as they change.
 
-    Prints account and server, too. With --json, each poll prints an object per stream and
-    consumer that it saw. With --once, the exit code tells whether everything could be read.
-    With --json, --context A,B,C watches several systems (or --profile A,B,C), and --account
-    A,B,C other accounts of one system, each in a process of its own; every line names its
-    system, and one that hangs or dies disturbs no other.
+    Prints account and server, too. With --json, each poll prints one object per stream and
+    consumer. With --once, the exit code shows whether everything could be read. With --json,
+    --context A,B,C watches several systems (or --profile A,B,C), and --account A,B,C other
+    accounts of one system, each in its own process; every line names its system, and a hanging
+    system does not disturb the others.
     """
     if until_stdin_ends:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
@@ -139,7 +141,7 @@ def _watch_several(
     if metrics is not None:
         raise UsageError("--metrics serves one system: leave it out to watch several")
     if not as_json:
-        raise UsageError("several systems are told apart in --json only")
+        raise UsageError("several systems need --json")
     words = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
     if interval is not None:
         interval_seconds(interval)

@@ -50,7 +50,7 @@ def parse_condition(text: str, known: Sequence[str], now: datetime | None = None
     """Return a condition from its words; raises UsageError. `known` are the fields there are."""
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is no condition: write it as 'stored_msgs > 10k'")
+        raise UsageError(f"{text!r} is not a condition: write it as 'stored_msgs > 10k'")
     name, comparison, wanted = match.groups()
     if name not in known:
         raise UsageError(f"{text!r}: there is no field {name!r}; there are {', '.join(known)}")

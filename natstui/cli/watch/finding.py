@@ -39,19 +39,21 @@ _INTERVAL_S, _FOR_S = 0.3, 0.5
 
 _where = click.option(
     "--where", "conditions", metavar="CONDITION", multiple=True,
-    help="As 'stored_msgs > 10k', over the fields of watch --json. Again: all must hold.",
+    help="Condition on a field of watch --json, as 'stored_msgs > 10k'. Repeat: all must hold.",
 )  # fmt: skip
-_invert = click.option("--invert", is_flag=True, help="Those for which it does not hold.")
+_invert = click.option(
+    "--invert", is_flag=True, help="Find those that do not meet the conditions."
+)
 _created = click.option("--created", metavar="TIME", help="Created longer ago than this: 2d.")
-_idle = click.option("--idle", metavar="TIME", help="Nothing happened for longer than this: 1h.")
-_names_only = click.option("--names", is_flag=True, help="Names alone, one a line.")
+_idle = click.option("--idle", metavar="TIME", help="Inactive for longer than this: 1h.")
+_names_only = click.option("--names", is_flag=True, help="Print only names, one per line.")
 
 
 def _seen(connection: Connection) -> State:
     """Look at the server for a moment; raises RequestFailed when not everything was seen."""
     watched = asyncio.run(look_at(connection, _INTERVAL_S, _FOR_S, None))
     if watched.problem is not None:
-        raise RequestFailed(f"not all could be seen: {watched.problem}")
+        raise RequestFailed(f"not everything could be read: {watched.problem}")
     return watched.state
 
 
@@ -81,7 +83,7 @@ def _before(text: str | None, at_us: Callable[[Any], int | None]) -> list[Wanted
 
 @command("find")
 @_where
-@click.option("--subject", metavar="SUBJECT", help="Those that store some of this.")
+@click.option("--subject", metavar="SUBJECT", help="Streams that store this subject.")
 @click.option("--empty", is_flag=True, help="Without a message.")
 @click.option("--mirrored", is_flag=True, help="Mirrors.")
 @click.option("--sourced", is_flag=True, help="Those with sources.")
@@ -111,7 +113,7 @@ def find_streams(connection: Connection, **words: Any) -> None:
 @json_flag
 @connection_options
 def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None:
-    """Print once what every stream holds. Prints what flows, too."""
+    """Print once what every stream holds. Prints rates, too."""
     rows = sorted(stream_rows(_seen(connection)), key=lambda row: -row.stored_bytes)
     _print(rows, [], stream_table, {"as_json": as_json, "names": False})
 
@@ -119,9 +121,9 @@ def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None
 @command("find")
 @click.argument("stream", required=False)
 @_where
-@click.option("--pull", is_flag=True, help="Those that clients ask for messages.")
-@click.option("--push", is_flag=True, help="Those that deliver to a subject.")
-@click.option("--bound", is_flag=True, help="Push consumers that somebody listens to.")
+@click.option("--pull", is_flag=True, help="Only pull consumers.")
+@click.option("--push", is_flag=True, help="Only push consumers.")
+@click.option("--bound", is_flag=True, help="Only push consumers with a subscriber.")
 @click.option("--pinned", is_flag=True, help="With a pinned client.")
 @_idle
 @_created

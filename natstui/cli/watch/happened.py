@@ -137,7 +137,7 @@ def removed_rows(before: State, after: State) -> Iterator[RemovedRow]:
                 )
 
 
-_SILENT = "its leader does not answer"
+_SILENT = "the leader does not reply"
 
 
 def _reachable_rows(before: State, after: State) -> Iterator[UnavailableRow | RestoredRow]:
@@ -149,7 +149,7 @@ def _reachable_rows(before: State, after: State) -> Iterator[UnavailableRow | Re
     refused = {".".join(filter(None, name)): why for name, why in after.offline.items()}
     for verb, lost, found in pairs:
         for name in lost:
-            reason = f"its server refuses to run it: {refused[name]}" if name in refused else None
+            reason = f"the server refuses to run it: {refused[name]}" if name in refused else None
             yield UnavailableRow(
                 name=f"{verb}.{name}",
                 at_us=after.now_at_us,

@@ -39,7 +39,7 @@ Row = (
     | RestoredRow
     | AdvisoryRow
 )
-_SYSTEM = "The context or profile that it is of, where several are watched; else absent."
+_SYSTEM = "Context or profile of this object if several are watched, otherwise absent."
 
 
 def json_line(row: Row | SystemRow) -> str:

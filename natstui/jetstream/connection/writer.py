@@ -160,7 +160,7 @@ class Writer:
         why += ["this is production"] if connection.production else []
         if why and confirmed != name:
             reason = ", and ".join(why)
-            sentence = f"not confirmed: {reason}, type {name!r} to do it"
+            sentence = f"not confirmed: {reason}, type {name!r} to confirm"
             told = shown or Confirmation(reason, name, needed=True, place=self.place)
             raise NotConfirmed(sentence, told)
         # Another name means something else, also where no name had to be typed.
@@ -176,7 +176,7 @@ class Writer:
         is_known = shown.created_at_us is not None and created_at_us is not None
         seen = (shown.created_at_us, shown.revision_seq)
         if is_known and seen != (created_at_us, revision_seq):
-            raise Conflict(f"{name} was changed since you were asked: nothing was done")
+            raise Conflict(f"{name} was changed since you were asked: nothing was changed")
 
     def check_place(self, decided_at: Place | None) -> None:
         """Raise Conflict on another server, or in another account, than it was decided for."""

@@ -137,7 +137,7 @@ async def step_down(writer: Writer, change: Change) -> str:
         asks = True
     body = {"placement": {"preferred": preferred}} if preferred else None
     if preferred is not None and preferred == before:
-        return f"{what} is led by {preferred} already: nothing was done"
+        return f"{what} is led by {preferred} already: nothing was changed"
     verb = f"STREAM.LEADER.STEPDOWN.{change.stream}"
     if change.consumer is not None:
         verb = f"CONSUMER.LEADER.STEPDOWN.{change.stream}.{change.consumer}"

@@ -78,14 +78,14 @@ async def current_target(writer: Writer, change: Change) -> Asset:
     what = f"{kind} {change.consumer or change.stream}"
     if change.consumer is None and change.action in OF_CONSUMER:
         raise Refused(
-            f"it is not said which consumer of {change.stream} is meant: nothing was done"
+            f"it is not said which consumer of {change.stream} is meant: nothing was changed"
         )
     unsaid = change.confirmed is not None and change.created_at_us is None
     if unsaid and change.action in IRREVERSIBLE:
-        raise Refused(f"it is not said which {what} is meant: nothing was done")
+        raise Refused(f"it is not said which {what} is meant: nothing was changed")
     found = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, found.created_at_us):
-        raise Conflict(f"{what} was made again since you decided on it: nothing was done")
+        raise Conflict(f"{what} was made again since you decided on it: nothing was changed")
     return found
 
 
@@ -99,7 +99,7 @@ async def with_counted_loss(writer: Writer, change: Change, found: Asset) -> Ass
     loss, seen_msgs = await loss_of(writer.client, change, found), change.previewed_msgs
     if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > 2 * seen_msgs:
         said = counted(seen_msgs, "message")
-        raise Conflict(f"{loss.text}, and it was {said} when you decided: nothing was done")
+        raise Conflict(f"{loss.text}, and it was {said} when you decided: nothing was changed")
     made = await _stream_made(writer, change.stream) if change.consumer else None
     return replace(found, loss=loss, stream_created_at_us=made)
 

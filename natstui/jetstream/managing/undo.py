@@ -88,13 +88,13 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
         stream = await read_asset(writer, "stream", entry.stream)
         if stream.created_at_us != entry.stream_created_at_us:
-            raise Conflict(f"stream {entry.stream} was made again since: nothing was done")
+            raise Conflict(f"stream {entry.stream} was made again since: nothing was changed")
         return change
     unsure = entry.action in ("delete_stream", "delete_consumer") and not sure
     if unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
         raise Refused(
             f"the journal does not say which server, account and time of making {what} belongs"
-            " to: nothing was done"
+            " to: nothing was changed"
         )
     return change
 
@@ -104,7 +104,7 @@ def _check_place(writer: Writer, entry: JournalEntry) -> None:
     if not is_undoable(entry):
         raise Refused(final_text(entry))
     if where_done(entry, writer.place) != "here":
-        raise Refused("the journal does not say that this key is here: nothing was done")
+        raise Refused("the journal does not say that this key is here: nothing was changed")
 
 
 async def preview_undo(

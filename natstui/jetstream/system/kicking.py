@@ -53,7 +53,7 @@ async def _seen(servers: Servers, asked: KickConnection) -> ClientConnection:
     """Return the connection that was seen; raises NotFound when it has ended."""
     one = await read_connection_there(servers, asked.server_id, asked.connection_id)
     if one is None or one.stopped_at_us is not None or one.started_at_us != asked.started_at_us:
-        raise NotFound(f"connection {asked.connection_id} has ended already: nothing was done")
+        raise NotFound(f"connection {asked.connection_id} has ended already: nothing was changed")
     return one
 
 

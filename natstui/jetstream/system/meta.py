@@ -47,7 +47,7 @@ async def step_down_meta(writer: Writer, system: System, asked: StepDown) -> str
     """
     before, preferred = asked.meta.leader, asked.preferred
     if preferred is not None and preferred == before:
-        return f"{asked.meta.cluster} is led by {preferred} already: nothing was done"
+        return f"{asked.meta.cluster} is led by {preferred} already: nothing was changed"
     body = {"placement": {"preferred": preferred}} if preferred else None
 
     async def ask() -> dict[str, Any]:

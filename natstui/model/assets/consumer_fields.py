@@ -8,29 +8,29 @@ from natstui.model.assets.monitor_keys import CONSUMER_KEYS
 BASIC = (
     Field(
         "name", "Name", "text", "Consumer",
-        "No spaces, dots, * > / or \\; empty lets the server choose for an ephemeral one.",
-        fixed="a consumer keeps its name",
+        "No spaces, dots, * > / or \\; if empty, the server names an ephemeral consumer.",
+        fixed="a consumer cannot be renamed",
         absent="the server chooses",
     ),
     Field(
         "durable_name", "Durable", "text", "Consumer",
-        "The same name again: it stays until it is deleted. Empty makes it ephemeral.",
+        "The name again makes the consumer durable: kept until deleted. Empty makes it ephemeral.",
         fixed="a durable consumer stays durable",
     ),
     Field(
         "description", "Description", "text", "Consumer",
-        "For people: who consumes here, and what for.", default="", flag="description",
+        "A note for people: who uses this consumer, and what for.", default="", flag="description",
         absent="none",
     ),
     Field(
         "filter_subjects", "Filters", "subjects", "Consumer",
-        "Only messages of these subjects, in a form separated by commas; empty is all.",
+        "Only messages of these subjects, separated by commas in a form; empty means all.",
         flag="filter",
         absent="everything",
     ),
     Field(
         "ack_policy", "Ack policy", "choice", "Consumer",
-        "explicit acks each message; all acks it and all before; none forgets once delivered.",
+        "explicit: each message is acked; all: an ack covers all before it; none: no acks.",
         default="none", choices=("explicit", "all", "none", "flow_control"), flag="ack",
         choice_levels_count=(("flow_control", 4),),
         flag_add_only=True, fixed="the ack policy of a consumer cannot change",
@@ -45,7 +45,7 @@ BASIC = (
 START = (
     Field(
         "deliver_policy", "Deliver from", "choice", "Start",
-        "Where it starts: all, new ones, the last, a sequence, a time, the last of each subject.",
+        "Where delivery starts: all, new, last, last of each subject, a sequence or a time.",
         default="all",
         choices=("all", "new", "last", "last_per_subject", "by_start_sequence", "by_start_time"),
         flag="deliver", flag_add_only=True, fixed="the deliver policy of a consumer cannot change",
@@ -53,18 +53,18 @@ START = (
     Field(
         "opt_start_seq", "Start sequence", "count", "Start",
         "The first sequence, with by_start_sequence.",
-        fixed="where a consumer started cannot change; reset it instead",
+        fixed="the start of a consumer cannot change; reset the consumer instead",
         absent="none",
     ),
     Field(
         "opt_start_time", "Start time", "time", "Start",
         "The first moment, with by_start_time, as 2026-01-31T12:00:00Z.",
-        fixed="where a consumer started cannot change; reset it instead",
+        fixed="the start of a consumer cannot change; reset the consumer instead",
         absent="none",
     ),
     Field(
         "replay_policy", "Replay", "choice", "Start",
-        "instant delivers as fast as asked; original keeps the pauses of the publishers.",
+        "instant delivers as fast as possible; original keeps the pauses of the publishers.",
         default="instant", choices=("instant", "original"), flag="replay", flag_add_only=True,
         fixed="the replay policy of a consumer cannot change",
     ),
@@ -74,13 +74,14 @@ START = (
 DELIVERY = (
     Field(
         "ack_wait", "Ack wait", "duration", "Delivery",
-        "A message not acknowledged within this is delivered again; backoff takes its place.",
+        "A message not acknowledged within this time is delivered again; backoff overrides it.",
         default=30_000_000_000, flag="wait",
-        absent="nothing is waited for",
+        absent="not used: the consumer needs no acks",
     ),
     Field(
         "max_deliver", "Maximum deliveries", "count", "Delivery",
-        "After so many deliveries a message is given up.", default=-1, flag="max-deliver",
+        "After this many deliveries, a message is not delivered again.",
+        default=-1, flag="max-deliver",
     ),
     Field(
         "backoff", "Backoff", "durations", "Delivery",
@@ -89,23 +90,24 @@ DELIVERY = (
     ),
     Field(
         "max_ack_pending", "Maximum ack pending", "count", "Delivery",
-        "With so many delivered and unacknowledged messages it delivers no more.",
+        "Delivery stops while this many delivered messages are unacknowledged.",
         default=1000, flag="max-pending",
         absent="unlimited",
     ),
     Field(
         "headers_only", "Headers only", "switch", "Delivery",
-        "Delivers headers and the size instead of payloads.", default=False, flag="headers-only",
+        "Delivers only headers and the payload size, not the payload.",
+        default=False, flag="headers-only",
     ),
     Field(
         "sample_freq", "Sample frequency", "text", "Delivery",
-        "Percent of acknowledgements the server reports, as 10 or 10%.", flag="sample",
+        "Percent of acknowledgements that the server samples, as 10 or 10%.", flag="sample",
         absent="none",
     ),
     Field(
         "pause_until", "Pause until", "time", "Delivery",
-        "It delivers nothing before this moment.", api_level_count=1, flag="pause",
-        flag_add_only=True, fixed="pause and resume it with their own actions",
+        "The consumer delivers nothing before this time.", api_level_count=1, flag="pause",
+        flag_add_only=True, fixed="use the actions pause and resume",
         absent="not paused",
     ),
 )  # fmt: skip
@@ -113,18 +115,19 @@ DELIVERY = (
 STORAGE = (
     Field(
         "inactive_threshold", "Inactive threshold", "duration", "Storage",
-        "Nobody pulls or listens for this long: it is deleted. Ephemeral ones have 5s.",
+        "The consumer is deleted after this time without a client. Default of ephemeral ones: 5s.",
         flag="inactive-threshold",
         absent="it stays",
     ),
     Field(
         "num_replicas", "Replicas", "count", "Storage",
-        "Copies of its state; 0 takes the number of the stream.", default=0, flag="replicas",
+        "Copies of the consumer's state; 0: as many as the stream has.",
+        default=0, flag="replicas",
         absent="as many as the stream",
     ),
     Field(
         "mem_storage", "Memory storage", "switch", "Storage",
-        "Its state is kept in memory even when the stream is on disk.", default=False,
+        "Keeps the consumer's state in memory, even if the stream is on disk.", default=False,
         flag="memory", flag_add_only=True, fixed="the storage of a consumer cannot change",
     ),
 )  # fmt: skip
@@ -133,34 +136,37 @@ STORAGE = (
 PULL = (
     Field(
         "max_waiting", "Maximum waiting", "count", "Pull",
-        "How many pull requests may wait at once.", default=512, flag="max-waiting",
+        "How many pull requests may be open at once.", default=512, flag="max-waiting",
         flag_add_only=True, fixed="the maximum of waiting pulls cannot change",
         absent="none",
     ),
     Field(
         "max_batch", "Maximum batch", "count", "Pull",
-        "A pull request may ask for so many messages.", flag="max-pull-batch",
+        "The most messages that one pull request may request.", flag="max-pull-batch",
         absent="unlimited",
     ),
     Field(
         "max_expires", "Maximum expires", "duration", "Pull",
-        "A pull request may wait so long; at least 1ms.", flag="max-pull-expire",
+        "The longest time that a pull request may stay open; at least 1ms.",
+        flag="max-pull-expire",
         absent="unlimited",
     ),
     Field(
         "max_bytes", "Maximum bytes", "bytes", "Pull",
-        "A pull request may ask for so many bytes.", flag="max-pull-bytes",
+        "The most bytes that one pull request may request.", flag="max-pull-bytes",
         absent="unlimited",
     ),
     Field(
         "priority_policy", "Priority policy", "choice", "Pull",
-        "pinned_client: one at a time; overflow: only when behind; prioritized: lowest first.",
+        "pinned_client: one client at a time; overflow: only when behind; prioritized: lowest "
+        "first.",
         default="none", choices=("none", "overflow", "pinned_client", "prioritized"),
         api_level_count=1, choice_levels_count=(("prioritized", 2),),
     ),
     Field(
         "priority_groups", "Priority groups", "words", "Pull",
-        "Groups that pulls name; up to 16 characters of A-Z a-z 0-9 - _ / =.", api_level_count=1,
+        "Groups that pull requests name; up to 16 characters of A-Z a-z 0-9 - _ / =.",
+        api_level_count=1,
         absent="none",
     ),
     Field(
@@ -175,7 +181,7 @@ PUSH = (
     Field(
         "deliver_subject", "Deliver subject", "text", "Push",
         "The server sends messages here; empty makes it a pull consumer.", flag="target",
-        absent="none: it is pulled from",
+        absent="none: a pull consumer",
     ),
     Field(
         "deliver_group", "Deliver group", "text", "Push",
@@ -190,13 +196,13 @@ PUSH = (
     ),
     Field(
         "idle_heartbeat", "Idle heartbeat", "duration", "Push",
-        "A sign of life when nothing is delivered; at least 100ms.", flag="heartbeat",
+        "Interval of heartbeats while nothing is delivered; at least 100ms.", flag="heartbeat",
         flag_add_only=True, fixed="the heartbeat of a consumer cannot change",
         absent="none",
     ),
     Field(
         "rate_limit_bps", "Rate limit", "count", "Push",
-        "At most so many bits per second.", flag="bps", flag_add_only=True,
+        "The most bits that are delivered per second.", flag="bps", flag_add_only=True,
         absent="unlimited",
     ),
 )  # fmt: skip

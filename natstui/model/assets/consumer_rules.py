@@ -51,13 +51,18 @@ def _names(config: Mapping[str, object]) -> Iterator[Problem]:
     if durable and durable != name:
         yield from name_problems("durable_name", durable, "consumer")
         if name:
-            yield Problem("durable_name", "name and durable name are the same or one is empty")
+            yield Problem(
+                "durable_name", "name and durable name differ: make them equal, or leave one empty"
+            )
 
 
 def _filters(config: Mapping[str, object]) -> Iterator[Problem]:
     filters, single = strings_at(config, "filter_subjects"), text_at(config, "filter_subject")
     if filters and single:
-        yield Problem("filter_subjects", "give one filter or a list of filters, not both")
+        yield Problem(
+            "filter_subjects",
+            "both filter_subject and filter_subjects are set: use only one of them",
+        )
     for subject in (*filters, *([single] if single else [])):
         if not is_subject(subject):
             yield Problem("filter_subjects", f"Filters: {subject!r} is not a valid subject")
@@ -76,7 +81,7 @@ def _start(config: Mapping[str, object]) -> Iterator[Problem]:
         if policy == needed_by and not given:
             yield Problem(path, f"deliver {policy} needs {what}")
         if policy != needed_by and given:
-            yield Problem(path, f"{what} is for deliver {needed_by}, not for {policy}")
+            yield Problem(path, f"{what} works only with deliver {needed_by}, not with {policy}")
     filtered = strings_at(config, "filter_subjects") or text_at(config, "filter_subject")
     if policy == "last_per_subject" and not filtered:
         yield Problem("filter_subjects", "deliver last_per_subject needs a filter")
@@ -85,14 +90,18 @@ def _start(config: Mapping[str, object]) -> Iterator[Problem]:
 def _delivery(config: Mapping[str, object]) -> Iterator[Problem]:
     pauses = [pause for pause in _list(read(config, "backoff")) if isinstance(pause, int)]
     if any(pause_ns < 0 for pause_ns in pauses):
-        yield Problem("backoff", "pauses of a backoff are not negative")
+        yield Problem("backoff", "the backoff has a negative pause")
     if 0 < number_at(config, "max_deliver") < len(pauses):
-        yield Problem("max_deliver", "maximum deliveries is at least the length of the backoff")
+        yield Problem(
+            "max_deliver", "maximum deliveries is smaller than the number of backoff steps"
+        )
     if number_at(config, "ack_wait") < 0:
-        yield Problem("ack_wait", "an ack wait is not negative")
+        yield Problem("ack_wait", "ack wait is negative")
     sample = text_at(config, "sample_freq").removesuffix("%")
     if sample and not sample.isdecimal():
-        yield Problem("sample_freq", "a sample frequency is a percentage, as 10 or 10%")
+        yield Problem(
+            "sample_freq", "the sample frequency is not a percentage: write it as 10 or 10%"
+        )
 
 
 def _list(value: object) -> Sequence[object]:
@@ -102,19 +111,19 @@ def _list(value: object) -> Sequence[object]:
 def _pull(config: Mapping[str, object]) -> Iterator[Problem]:
     if text_at(config, "deliver_subject"):
         if number_at(config, "max_waiting") > 0:
-            yield Problem("max_waiting", "maximum waiting is for pull consumers")
+            yield Problem("max_waiting", "maximum waiting works only for pull consumers")
         if strings_at(config, "priority_groups"):
-            yield Problem("priority_groups", "priority groups are for pull consumers")
+            yield Problem("priority_groups", "priority groups work only for pull consumers")
     acks = (text_at(config, "ack_policy") or "none") != "none"
     if (
         text_at(config, "deliver_subject")
         and not acks
         and number_at(config, "max_ack_pending") > 0
     ):
-        yield Problem("max_ack_pending", "maximum ack pending needs acknowledgements")
+        yield Problem("max_ack_pending", "maximum ack pending needs an ack policy other than none")
     expires_ns = number_at(config, "max_expires")
     if 0 < expires_ns < _SHORTEST_EXPIRES_NS and not text_at(config, "deliver_subject"):
-        yield Problem("max_expires", "a maximum expires is at least 1ms")
+        yield Problem("max_expires", "maximum expires is shorter than 1ms")
 
 
 def _push(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -122,7 +131,7 @@ def _push(config: Mapping[str, object]) -> Iterator[Problem]:
     if subject and not is_subject(subject):
         yield Problem("deliver_subject", f"Deliver subject: {subject!r} is not a valid subject")
     elif subject and has_wildcard(subject):
-        yield Problem("deliver_subject", "a deliver subject has no wildcards")
+        yield Problem("deliver_subject", "the deliver subject has a wildcard")
     heartbeat_ns = number_at(config, "idle_heartbeat")
     by_acks = text_at(config, "ack_policy") == "flow_control"
     if not subject:
@@ -132,11 +141,11 @@ def _push(config: Mapping[str, object]) -> Iterator[Problem]:
             ("flow_control", "flow control"),
         ):
             if read(config, path):
-                yield Problem(path, f"{what} is for push consumers")
+                yield Problem(path, f"{what} works only for push consumers")
         if by_acks:
-            yield Problem("ack_policy", "ack policy flow_control is for push consumers")
+            yield Problem("ack_policy", "ack policy flow_control works only for push consumers")
     elif 0 < heartbeat_ns < _SHORTEST_HEARTBEAT_NS:
-        yield Problem("idle_heartbeat", "an idle heartbeat is at least 100ms")
+        yield Problem("idle_heartbeat", "the idle heartbeat is shorter than 100ms")
     elif is_on(config, "flow_control") and not heartbeat_ns and not by_acks:
         yield Problem("flow_control", "flow control needs an idle heartbeat")
 
@@ -152,19 +161,24 @@ def _priority(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("priority_timeout", "a pin timeout needs a priority policy")
     wrong = next((group for group in groups if not _GROUP.fullmatch(group)), None)
     if wrong is not None:
-        text = f"{wrong!r} is not a group: up to 16 characters of A-Z a-z 0-9 - _ / = ) +"
+        text = (
+            f"{wrong!r} is not a valid group name: use up to 16 characters of A-Z a-z 0-9 - _ "
+            "/ = ) +"
+        )
         yield Problem("priority_groups", text)
 
 
 def _for_stream(config: Mapping[str, object], stream: Mapping[str, object]) -> Iterator[Problem]:
     if text_at(stream, "retention") == "workqueue":
         if (text_at(config, "ack_policy") or "none") != "explicit":
-            yield Problem("ack_policy", "a work queue needs ack policy explicit")
+            yield Problem("ack_policy", "the stream is a work queue: set ack policy explicit")
         if (text_at(config, "deliver_policy") or "all") != "all":
-            yield Problem("deliver_policy", "a work queue delivers all")
+            yield Problem("deliver_policy", "the stream is a work queue: set deliver policy all")
     most = number_at(stream, "consumer_limits.max_ack_pending")
     if most and number_at(config, "max_ack_pending") > most:
-        yield Problem("max_ack_pending", f"the stream allows at most {most} ack pending")
+        yield Problem(
+            "max_ack_pending", f"maximum ack pending is above {most}, the limit of the stream"
+        )
     longest_ns = number_at(stream, "consumer_limits.inactive_threshold")
     if longest_ns and number_at(config, "inactive_threshold") > longest_ns:
         text = "the inactive threshold is longer than the stream allows"
@@ -185,13 +199,13 @@ def consumer_warnings(
     rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
     for wanted in mine:
         if subjects and not rewritten and not any(overlap(wanted, s) for s in subjects):
-            found.append(f"the stream stores nothing that matches {wanted!r}: nothing to deliver")
+            found.append(f"no subject of the stream matches {wanted!r}: nothing will be delivered")
     if (text_at(config, "ack_policy") or "none") == "none" and number_at(
         config, "max_deliver"
     ) > 0:
-        found.append("ack policy none never delivers again: maximum deliveries does nothing")
+        found.append("ack policy none never redelivers: maximum deliveries has no effect")
     if number_at(config, "num_replicas") > number_at(stream, "num_replicas") > 0:
-        found.append("a consumer has no more replicas than its stream")
+        found.append("the consumer has more replicas than its stream: the server refuses that")
     return tuple(found)
 
 
@@ -202,6 +216,6 @@ def _queue_overlaps(mine: Sequence[str], others: Mapping[str, Sequence[str]]) ->
             if hit is not None:
                 yield (
                     f"a work queue gives each message to one consumer: {hit!r} overlaps "
-                    f"{wanted!r} of consumer {name}, so it is refused"
+                    f"{wanted!r} of consumer {name}, so the server refuses this one"
                 )
                 break

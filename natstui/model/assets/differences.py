@@ -74,9 +74,9 @@ _LEFT_OPEN: tuple[object, ...] = (None, "", -1, [], (), {})
 """Values that leave the choice to the server."""
 
 _NEVER_BACK = {
-    "deny_delete": "deny delete cannot be taken back",
-    "deny_purge": "deny purge cannot be taken back",
-    "sealed": "a sealed stream cannot be opened again",
+    "deny_delete": "deny delete cannot be switched off again",
+    "deny_purge": "deny purge cannot be switched off again",
+    "sealed": "a sealed stream cannot be unsealed",
     "allow_msg_ttl": "message TTL cannot be switched off again",
     "allow_msg_schedules": "schedules cannot be switched off again",
 }

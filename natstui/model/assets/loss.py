@@ -50,7 +50,7 @@ def messages_gone(count: int | None, held: StoredMessages, sure: str = "") -> st
     """Return the clause about messages, as `990 of 1,000 messages (about 120 KB) are …`."""
     all_of_them = counted(f"{held.held_msgs:,}", "message")
     if count is None:
-        return f"an unknown part of {all_of_them} is removed for good"
+        return f"an unknown number of {all_of_them} is removed for good"
     if count == 0:
         return "no message is removed"
     size = f" (about {bytes_text(held.held_bytes * count // max(1, held.held_msgs))})"
@@ -81,7 +81,7 @@ def stream_edit_loss(
 
 def _later(new: Mapping[str, object]) -> str:
     """Return when a server removes what is over a first limit per subject, which it keeps now."""
-    text = "what is over the limit per subject is removed later: "
+    text = "messages above the limit per subject are removed later: "
     if is_on(new, "discard_new_per_subject"):
         return text + "when the server restarts"
     return text + "with the next message of the subject, or when the server restarts"
@@ -153,9 +153,9 @@ def _reasons(
 
 
 _FOR_EVER = {
-    "sealed": "it stays sealed for ever",
-    "deny_delete": "its messages can never be deleted again",
-    "deny_purge": "it can never be purged again",
+    "sealed": "the stream stays sealed for ever",
+    "deny_delete": "the messages of the stream can never be deleted",
+    "deny_purge": "the stream can never be purged",
 }
 
 
@@ -164,7 +164,7 @@ def _kept_for_ever(old: Mapping[str, object], new: Mapping[str, object]) -> Iter
         # The server denies both by itself for what is sealed.
         implied = path != "sealed" and is_on(new, "sealed")
         if is_on(new, path) and not is_on(old, path) and not implied:
-            yield f"{text}: that cannot be taken back"
+            yield f"{text}: this cannot be undone"
 
 
 def _copies_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _copies_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Itera
         gone = f"{before - after} of {before} copies"
         verb = "is" if before - after == 1 else "are"
         if after == 1:
-            yield f"{gone} {verb} removed: what its only server loses is lost"
+            yield f"{gone} {verb} removed: one server then has the only copy"
         else:
             yield f"{gone} {verb} removed, {after} are left"
 
@@ -185,7 +185,7 @@ def _consumers_to_go(
     if _lowered(old, new, path) and held.unlimited_consumers_count:
         after = duration_text(number_at(new, path) / 1e9)
         several = counted(held.unlimited_consumers_count, "consumer")
-        yield f"{several} without a threshold may be removed once unused for {after}"
+        yield f"{several} without a threshold may be deleted once unused for {after}"
 
 
 def consumer_edit_loss(
@@ -203,12 +203,14 @@ def consumer_edit_loss(
     lines, most = [], 0
     if _lowered(old, new, "inactive_threshold"):
         unused = duration_text(number_at(new, "inactive_threshold") / 1e9)
-        lines.append(f"the consumer is removed once it is unused for {unused}")
+        lines.append(f"the consumer is deleted once it is unused for {unused}")
         most = wanted_msgs if interest else 0
     if interest and _filters(old) != _filters(new):
         most = wanted_msgs
     if most:
-        lines.append(f"at most {counted(most, 'message')} that only it wants are removed for good")
+        lines.append(
+            f"at most {counted(most, 'message')} that no other consumer needs are removed for good"
+        )
     return Loss(tuple(lines), most)
 
 

@@ -59,7 +59,7 @@ def _number(field: Field, config: Config) -> str:
 
 def _stream(config: Config) -> Iterator[str]:
     if is_on(config, "sealed"):
-        yield "keeps what is in it, and nothing can be added or removed any more"
+        yield "keeps its messages for ever: nothing can be added or removed"
     else:
         yield from _arriving(config)
         yield ", ".join([" ".join(["keeps each message", *_until(config)]), *_room(config)])
@@ -85,9 +85,9 @@ def _until(config: Config) -> Iterator[str]:
     """Yield when a message goes, apart from the room that all of them may take."""
     retention, age = text_at(config, "retention"), _number(STREAM_FIELD["max_age"], config)
     if retention == "workqueue":
-        yield "until one consumer acknowledged it"
+        yield "until one consumer has acknowledged it"
     elif retention == "interest":
-        yield "until every consumer that wants it acknowledged it"
+        yield "until every consumer whose filter matches has acknowledged it"
     if age:
         yield f"for {age}" if retention == "limits" else f"or is {age} old"
     elif retention == "limits" and not list(_room(config)):
@@ -102,8 +102,8 @@ def _room(config: Config) -> Iterator[str]:
     size = _number(STREAM_FIELD["max_bytes"], config)
     limits += [size] if size else []
     if limits:
-        then = "new ones are refused" if refuses else "the oldest go first"
-        yield f"at most {' and '.join(limits)} in all, then {then}"
+        then = "new ones are refused" if refuses else "the oldest are removed"
+        yield f"at most {' and '.join(limits)} in total, then {then}"
     each = number_at(config, "max_msgs_per_subject")
     if each > 0:
         full = refuses and is_on(config, "discard_new_per_subject")
@@ -116,10 +116,10 @@ def _room(config: Config) -> Iterator[str]:
 
 
 _FROM = {
-    "all": "from its first message on",
-    "new": "from the next message on",
-    "last": "from its last message on",
-    "last_per_subject": "from the last message of each subject on",
+    "all": "from the first message",
+    "new": "from the next message",
+    "last": "from the last message",
+    "last_per_subject": "from the last message of each subject",
 }
 
 
@@ -134,7 +134,7 @@ def _consumer(stream: str, config: Config) -> Iterator[str]:
     yield from _acknowledged(config)
     inactive = _number(CONSUMER_FIELD["inactive_threshold"], config)
     if inactive:
-        yield f"is deleted when nobody {'listens' if subject else 'pulls'} for {inactive}"
+        yield f"is deleted when no client {'subscribes' if subject else 'pulls'} for {inactive}"
 
 
 def _begins(config: Config) -> str:
@@ -157,15 +157,15 @@ def _acknowledged(config: Config) -> Iterator[str]:
     after = ", then ".join(shown(field, wait) for wait in waits)
     most = number_at(config, "max_deliver")
     if most == 1:
-        yield "each once, and gives up what is not acknowledged"
+        yield "each once, also when it is not acknowledged"
     else:
-        times = f"at most {most:,} times in all" if most > 0 else "until it is acknowledged"
-        yield f"each again after {after} without acknowledgement, {times}"
+        times = f"at most {most:,} times in total" if most > 0 else "until it is acknowledged"
+        yield f"each again after {after} without an acknowledgement, {times}"
     pending = _number(CONSUMER_FIELD["max_ack_pending"], config)
     if pending:
         yield f"waits while {pending} {'is' if pending == '1' else 'are'} unacknowledged"
     if policy == "all":
-        yield "an acknowledgement counts for all before it"
+        yield "an acknowledgement covers all earlier messages"
 
 
 def stored_bytes(

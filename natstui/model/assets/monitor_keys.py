@@ -34,49 +34,48 @@ class MonitorKey:
 
 _ENABLED = MonitorKey(
     "enabled", "Watched by audits", "switch",
-    "yes lets sweeps such as nats audit check the thresholds below.",
+    "yes: tools such as nats audit check the thresholds below.",
 )  # fmt: skip
 
 STREAM_KEYS = (
     _ENABLED,
     MonitorKey(
         "lag-critical", "Source lag", "count",
-        "Critical from this many messages behind the mirrored stream or a source.",
+        "Critical when the stream is this many messages behind its origin or a source.",
     ),
     MonitorKey(
         "seen-critical", "Source silent", "duration",
-        "Critical once nothing was heard of the mirrored stream or a source for so long.",
+        "Critical after this time without contact to the origin or a source.",
     ),
-    MonitorKey("min-sources", "Fewest sources", "whole", "Critical with fewer sources."),
-    MonitorKey("max-sources", "Most sources", "whole", "Critical with more sources."),
+    MonitorKey("min-sources", "Fewest sources", "whole", "Critical with fewer sources than this."),
+    MonitorKey("max-sources", "Most sources", "whole", "Critical with more sources than this."),
     MonitorKey(
         "peer-expect", "Replicas expected", "whole",
-        "Critical with any other number of replicas, the leader included.",
+        "Critical when the number of replicas, leader included, differs from this.",
     ),
     MonitorKey(
         "peer-lag-critical", "Replica lag", "count",
-        "Critical once a replica is more than so many operations behind.",
+        "Critical when a replica is more than this many operations behind.",
     ),
     MonitorKey(
         "peer-seen-critical", "Replica silent", "duration",
-        "Critical once nothing was heard of a replica for longer than this.",
+        "Critical when the leader had no contact with a replica for longer than this.",
     ),
     MonitorKey(
         "msgs-warn", "Few messages, warning", "count",
-        "A warning with so many messages or fewer: for streams that should never run dry.",
+        "Warning at this many messages or fewer: for streams that should never be empty.",
     ),
     MonitorKey(
         "msgs-critical", "Few messages, critical", "count",
-        "Critical with so many messages or fewer.",
+        "Critical at this many messages or fewer.",
     ),
     MonitorKey(
         "subjects-warn", "Subjects, warning", "whole",
-        "Warn at this many subjects or more; with a critical value below it, at this many or "
-        "fewer.",
+        "Warning at this many subjects or more (at this many or fewer if critical is below it).",
     ),
     MonitorKey(
         "subjects-critical", "Subjects, critical", "whole",
-        "Critical at this many subjects or more; with a warning above it, at this many or fewer.",
+        "Critical at this many subjects or more (at this many or fewer if warning is above it).",
     ),
 )  # fmt: skip
 
@@ -84,26 +83,26 @@ CONSUMER_KEYS = (
     _ENABLED,
     MonitorKey(
         "outstanding-ack-critical", "Ack pending", "whole",
-        "Critical from this many delivered and unacknowledged messages on.",
+        "Critical at this many delivered and unacknowledged messages or more.",
     ),
     MonitorKey(
-        "waiting-critical", "Waiting pulls", "whole", "Critical from this many open pulls on."
+        "waiting-critical", "Waiting pulls", "whole", "Critical at this many open pulls or more."
     ),
     MonitorKey(
         "unprocessed-critical", "Pending", "whole",
-        "Critical from this many messages on that were never delivered.",
+        "Critical at this many pending messages or more.",
     ),
     MonitorKey(
         "redelivery-critical", "Redelivered", "whole",
-        "Critical from this many redelivered messages on.",
+        "Critical at this many redelivered messages or more.",
     ),
     MonitorKey(
         "last-delivery-critical", "Last delivery", "duration",
-        "Critical once nothing was delivered for so long, also when nothing is pending.",
+        "Critical after this time without a delivery, even if nothing is pending.",
     ),
     MonitorKey(
         "last-ack-critical", "Last acknowledgement", "duration",
-        "Critical once nothing was acknowledged for so long, also when nothing is pending.",
+        "Critical after this time without an acknowledgement, even if nothing is pending.",
     ),
     MonitorKey(
         "pinned", "Pinned client", "switch", "yes: critical while no client is pinned."

@@ -61,9 +61,9 @@ def name_problems(path: str, name: str, what: str) -> Iterator[Problem]:
     if not name:
         yield Problem(path, f"a {what} needs a name")
     elif _BAD_NAME.search(name):
-        yield Problem(path, f"the name of a {what} has no spaces, dots, * > / or \\")
+        yield Problem(path, f"the name of the {what} has a space, a dot, or one of * > / \\")
     elif len(name.encode()) > MAX_NAME_LETTERS:
-        yield Problem(path, f"the name of a {what} is at most {MAX_NAME_LETTERS} bytes long")
+        yield Problem(path, f"the name of the {what} is longer than {MAX_NAME_LETTERS} bytes")
 
 
 def common_problems(
@@ -72,15 +72,15 @@ def common_problems(
     """Yield what is wrong with description, metadata, replicas, choices, and the server's age."""
     if len(text_at(config, "description").encode()) > MAX_DESCRIPTION_BYTES:
         yield Problem(
-            "description", f"a description is at most {MAX_DESCRIPTION_BYTES} bytes long"
+            "description", f"the description is longer than {MAX_DESCRIPTION_BYTES} bytes"
         )
     metadata = config.get("metadata")
     if isinstance(metadata, Mapping):
         size_bytes = sum(len(str(k).encode()) + len(str(v).encode()) for k, v in metadata.items())
         if size_bytes > MAX_METADATA_BYTES:
-            yield Problem("metadata", f"metadata is at most {MAX_METADATA_BYTES} bytes in all")
+            yield Problem("metadata", f"the metadata is larger than {MAX_METADATA_BYTES} bytes")
     if not 0 <= number_at(config, "num_replicas") <= 5:
-        yield Problem("num_replicas", "there are 1 to 5 replicas")
+        yield Problem("num_replicas", "the number of replicas is not between 1 and 5")
     for each in fields:
         value = read(config, each.path)
         yield from _value_problems(each, value)
@@ -93,11 +93,11 @@ def _value_problems(field: Field, value: object) -> Iterator[Problem]:
         return
     if field.choices and value not in field.choices:
         known = ", ".join(field.choices)
-        yield Problem(field.path, f"{field.label} is one of {known}, not {value!r}")
+        yield Problem(field.path, f"{field.label} must be one of {known}, not {value!r}")
     if field.kind == "switch" and not isinstance(value, bool):
-        yield Problem(field.path, f"{field.label} is yes or no, not {value!r}")
+        yield Problem(field.path, f"{field.label} must be yes or no, not {value!r}")
     if field.kind in ("count", "bytes", "duration") and not isinstance(value, int):
-        yield Problem(field.path, f"{field.label} is a whole number, not {value!r}")
+        yield Problem(field.path, f"{field.label} must be a whole number, not {value!r}")
 
 
 def without_newer(config: Config, fields: Sequence[Field], api_level: int | None) -> Config:

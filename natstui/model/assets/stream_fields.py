@@ -9,30 +9,31 @@ BASIC = (
     Field(
         "name", "Name", "text", "Stream",
         "Up to 255 characters; no spaces, dots, * > / or \\.",
-        fixed="a stream keeps its name; clone it to have another one",
+        fixed="a stream cannot be renamed; clone it under another name",
     ),
     Field(
         "description", "Description", "text", "Stream",
-        "For people: what is stored here and who cares for it.",
+        "A note for people: what is stored here, and who is responsible.",
         default="", flag="description",
         absent="none",
     ),
     Field(
         "subjects", "Subjects", "subjects", "Stream",
-        "What it stores: subjects or filters such as orders.>; without any, its own name.",
+        "Subjects to store, such as orders.>; if empty, the name of the stream.",
         flag="subjects",
         absent="none",
     ),
     Field(
         "storage", "Storage", "choice", "Stream",
-        "file survives a restart; memory is faster and lost when its servers stop.",
+        "file survives a restart; memory is faster, but lost when the servers stop.",
         default="file", choices=("file", "memory"), spellings=(("f", "file"), ("m", "memory")),
         flag="storage", flag_add_only=True,
         fixed="the storage of a stream cannot change; copy it into a new stream",
     ),
     Field(
         "retention", "Retention", "choice", "Stream",
-        "limits keeps until a limit; interest until every consumer acked; workqueue until acked.",
+        "limits: kept up to the limits; interest: until all consumers acked; workqueue: until "
+        "acked.",
         default="limits", choices=("limits", "interest", "workqueue"),
         spellings=(("work", "workqueue"), ("workq", "workqueue")), flag="retention",
     ),
@@ -53,24 +54,26 @@ LIMITS = (
     ),
     Field(
         "max_bytes", "Maximum size", "bytes", "Limits",
-        "All messages together, as 256MB or 10GiB.", default=-1, flag="max-bytes",
+        "The most bytes that all messages may use, as 256MB or 10GiB.",
+        default=-1, flag="max-bytes",
     ),
     Field(
         "max_msgs", "Maximum messages", "count", "Limits",
-        "How many messages it keeps.", default=-1, flag="max-msgs",
+        "The most messages that the stream keeps.", default=-1, flag="max-msgs",
     ),
     Field(
         "max_msgs_per_subject", "Maximum per subject", "count", "Limits",
-        "How many messages it keeps of each subject; 1 is a table of last values.",
+        "The most messages kept per subject; 1 keeps only the last value.",
         default=-1, flag="max-msgs-per-subject",
     ),
     Field(
         "max_msg_size", "Maximum message size", "bytes", "Limits",
-        "Larger messages are refused, headers included.", default=-1, flag="max-msg-size",
+        "Messages larger than this, headers included, are refused.",
+        default=-1, flag="max-msg-size",
     ),
     Field(
         "max_consumers", "Maximum consumers", "count", "Limits",
-        "More consumers are refused.", default=-1, flag="max-consumers",
+        "The most consumers; further ones are refused.", default=-1, flag="max-consumers",
     ),
     Field(
         "discard", "When full", "choice", "Limits",
@@ -79,24 +82,24 @@ LIMITS = (
     ),
     Field(
         "discard_new_per_subject", "New per subject", "switch", "Limits",
-        "With discard new: a subject that is full refuses, instead of removing its oldest.",
+        "With discard new: a full subject refuses new messages instead of removing the oldest.",
         default=False, flag="discard-per-subject",
     ),
     Field(
         "duplicate_window", "Duplicate window", "duration", "Limits",
-        "How long a Nats-Msg-Id is remembered, to drop a message published twice.",
+        "How long a Nats-Msg-Id is remembered, so that a message published twice is stored once.",
         default=120_000_000_000, flag="dupe-window",
         absent="nothing is remembered",
     ),
     Field(
         "consumer_limits.inactive_threshold", "Consumers inactive", "duration", "Limits",
-        "Consumers may not ask for a longer inactive threshold than this.",
+        "The longest inactive threshold that a consumer may have.",
         flag="limit-consumer-inactive", flag_add_only=True,
         absent="unlimited",
     ),
     Field(
         "consumer_limits.max_ack_pending", "Consumers ack pending", "count", "Limits",
-        "Consumers may not ask for more unacknowledged messages than this.",
+        "The highest max ack pending that a consumer may have.",
         flag="limit-consumer-max-pending", flag_add_only=True,
         absent="unlimited",
     ),
@@ -106,12 +109,12 @@ LIMITS = (
 PUBLISHING = (
     Field(
         "no_ack", "No acknowledgement", "switch", "Publishing",
-        "Publishers get no answer; needed to store > or subjects of the system.",
+        "Publishers get no ack; needed to store > or system subjects.",
         default=False, flag="no-ack",
     ),
     Field(
         "allow_msg_ttl", "Message TTL", "switch", "Publishing",
-        "A message may carry its own time to live in Nats-TTL.",
+        "A message may have its own time to live in the header Nats-TTL.",
         default=False, api_level_count=1, flag="allow-msg-ttl",
     ),
     Field(
@@ -122,12 +125,12 @@ PUBLISHING = (
     ),
     Field(
         "allow_rollup_hdrs", "Roll-ups", "switch", "Publishing",
-        "A message with Nats-Rollup replaces what is stored before it.",
+        "A message with the header Nats-Rollup replaces all earlier messages.",
         default=False, flag="allow-rollup",
     ),
     Field(
         "allow_atomic", "Atomic batches", "switch", "Publishing",
-        "Several messages are stored together or not at all.",
+        "Publishers may send batches that are stored completely or not at all.",
         default=False, api_level_count=2, flag="allow-batch",
     ),
     Field(
@@ -137,13 +140,13 @@ PUBLISHING = (
     ),
     Field(
         "allow_msg_counter", "Counters", "switch", "Publishing",
-        "Each subject is a counter that Nats-Incr adds to.",
+        "Each subject is a counter; the header Nats-Incr adds to it.",
         default=False, api_level_count=2, flag="allow-counter",
-        fixed="a stream is made for counters or never has them",
+        fixed="counters cannot be switched on or off after the creation of the stream",
     ),
     Field(
         "allow_msg_schedules", "Schedules", "switch", "Publishing",
-        "A stored message may be published later, or again and again (Nats-Schedule).",
+        "A stored message may be published later or repeatedly (header Nats-Schedule).",
         default=False, api_level_count=2, flag="allow-schedules",
     ),
 )  # fmt: skip
@@ -151,24 +154,25 @@ PUBLISHING = (
 SUBJECTS = (
     Field(
         "subject_transform.src", "Transform from", "subject", "Subjects",
-        "Arriving subjects that match this are renamed before they are stored.",
+        "Subjects that match this are renamed before the message is stored.",
         flag="transform-source",
         absent="everything",
     ),
     Field(
         "subject_transform.dest", "Transform to", "text", "Subjects",
-        "The new subject, with wildcards of the old one as $1 or {{wildcard(1)}}.",
+        "The new subject; $1 or {{wildcard(1)}} inserts a wildcard of the old one.",
         flag="transform-destination",
         absent="not renamed",
     ),
     Field(
         "republish.src", "Republish from", "subject", "Subjects",
-        "Stored messages that match this are published once more.", flag="republish-source",
+        "Stored messages that match this are published again under another subject.",
+        flag="republish-source",
         absent="everything",
     ),
     Field(
         "republish.dest", "Republish to", "text", "Subjects",
-        "The subject of the copies; it may not lead back into this stream.",
+        "The subject of the republished messages; this stream must not store it.",
         flag="republish-destination", absent="not republished",
     ),
     Field(
@@ -181,35 +185,37 @@ SUBJECTS = (
 REPLICATION = (
     Field(
         "num_replicas", "Replicas", "count", "Replication",
-        "Copies on different servers: 3 survives the loss of one, 5 of two.",
+        "Copies on different servers: 3 survive the loss of one server, 5 of two.",
         default=1, flag="replicas",
     ),
     Field(
         "placement.cluster", "Cluster", "text", "Replication",
-        "Place it in this cluster of a super-cluster.", flag="cluster",
+        "Place the stream in this cluster of a super-cluster.", flag="cluster",
         absent="any",
     ),
     Field(
         "placement.tags", "Tags", "words", "Replication",
-        "Place it only on servers that have all of these tags.", flag="tag",
+        "Place the stream only on servers that have all of these tags.", flag="tag",
         absent="any",
     ),
     Field(
         "mirror", "Mirror", "source", "Replication",
         "A copy of one stream: NAME [seq=N] [time=T] [filter=S] [map=SRC:DEST] [api=PREFIX].",
-        fixed="a mirror keeps its origin; it can only be removed, which makes it a stream",
+        fixed="the origin of a mirror cannot change; removing it turns the mirror into a normal "
+            "stream",
         flag="mirror",
         absent="none",
     ),
     Field(
         "sources", "Sources", "sources", "Replication",
-        "Streams it copies from, each written like a mirror; in a form separated by ; signs.",
+        "Streams to copy from, each written like a mirror; separate several by semicolons in a "
+        "form.",
         flag="source",
         absent="none",
     ),
     Field(
         "mirror_direct", "Mirror direct", "switch", "Replication",
-        "A mirror answers direct gets for its origin; off when the origin has no direct gets.",
+        "The mirror also serves direct gets of its origin; needs allow direct at the origin.",
         default=False, flag="allow-mirror-direct",
     ),
 )  # fmt: skip
@@ -218,12 +224,12 @@ REPLICATION = (
 STORAGE = (
     Field(
         "compression", "Compression", "choice", "Storage",
-        "s2 makes files smaller and costs some processor time.",
+        "s2 makes files smaller but uses some CPU time.",
         default="none", choices=("none", "s2"), flag="compression",
     ),
     Field(
         "persist_mode", "Persist mode", "choice", "Storage",
-        "async answers before the message is on the disk: faster, and a crash may lose some.",
+        "async acks before the message is on disk: faster, but a crash may lose messages.",
         default="default", choices=("default", "async"), api_level_count=2,
         flag="persist-mode", flag_add_only=True,
         fixed="the persist mode of a stream cannot change",
@@ -232,8 +238,8 @@ STORAGE = (
         "first_seq", "First sequence", "count", "Storage",
         "The sequence of the first message.", default=0,
         flag="first-sequence", flag_add_only=True,
-        fixed="the first sequence counts only when the stream is made; servers take another one, "
-        "and drop every message before it when they start again",
+        fixed="the first sequence can be set only at creation; a server would accept a new "
+            "value, and drop every message before it at its next restart",
         absent="1",
     ),
 )  # fmt: skip
@@ -241,22 +247,22 @@ STORAGE = (
 ACCESS = (
     Field(
         "allow_direct", "Direct get", "switch", "Access",
-        "Every replica answers reads of single messages: faster, and perhaps a moment behind.",
+        "Every replica serves reads of single messages: faster, but perhaps slightly behind.",
         default=False, flag="allow-direct",
     ),
     Field(
         "deny_delete", "Deny delete", "switch", "Access",
-        "Single messages cannot be deleted; this cannot be taken back.",
+        "Single messages cannot be deleted; this cannot be undone.",
         default=False, flag="deny-delete",
     ),
     Field(
         "deny_purge", "Deny purge", "switch", "Access",
-        "The stream cannot be purged; this cannot be taken back.",
+        "The stream cannot be purged; this cannot be undone.",
         default=False, flag="deny-purge",
     ),
     Field(
         "sealed", "Sealed", "switch", "Access",
-        "Nothing can be added or removed any more; this cannot be taken back.",
+        "No message can be added or removed any more; this cannot be undone.",
         default=False,
     ),
 )  # fmt: skip

@@ -39,12 +39,12 @@ def upstream_problems(config: Mapping[str, object]) -> Iterator[Problem]:
         yield from _mirror_problems(config)
         yield from _upstream_problems("mirror", dict(mirror), text_at(config, "name"))
     elif is_on(config, "mirror_direct"):
-        yield Problem("mirror_direct", "mirror direct is for mirrors")
+        yield Problem("mirror_direct", "mirror direct works only for mirrors")
     for source in sources:
         yield from _upstream_problems("sources", source, text_at(config, "name"))
     keys = [_identity(source) for source in sources]
     if len(set(keys)) < len(keys):
-        yield Problem("sources", "a source is named twice with the same filters")
+        yield Problem("sources", "the same source with the same filters is listed twice")
 
 
 def _identity(source: Config) -> tuple[str, ...]:
@@ -56,14 +56,17 @@ def _identity(source: Config) -> tuple[str, ...]:
 
 def _mirror_problems(config: Mapping[str, object]) -> Iterator[Problem]:
     if strings_at(config, "subjects"):
-        yield Problem("subjects", "a mirror has no subjects: it stores those of its origin")
+        yield Problem("subjects", "a mirror cannot have subjects: it stores those of its origin")
     if read(config, "sources"):
-        yield Problem("sources", "a mirror has no other sources")
+        yield Problem("sources", "a mirror cannot have sources")
     if number_at(config, "first_seq") > 0:
-        yield Problem("first_seq", "a mirror takes its sequences from its origin")
+        yield Problem(
+            "first_seq",
+            "a mirror cannot have a first sequence: it keeps the sequences of its origin",
+        )
     for path, what in _NOT_IN_A_MIRROR.items():
         if is_on(config, path):
-            yield Problem(path, f"a mirror has no {what}: publish to its origin")
+            yield Problem(path, f"a mirror cannot have {what}: publish to its origin")
 
 
 def _upstream_problems(path: str, source: Config, own_name: str) -> Iterator[Problem]:
@@ -76,7 +79,7 @@ def _upstream_problems(path: str, source: Config, own_name: str) -> Iterator[Pro
         yield Problem(path, f"{path}: start at a sequence or at a time, not both")
     for prefix in (api, text_at(source, "external.deliver")):
         if prefix and (not is_subject(prefix) or has_wildcard(prefix)):
-            yield Problem(path, f"{path}: {prefix!r} is not a subject prefix without wildcards")
+            yield Problem(path, f"{path}: {prefix!r} is not a valid subject prefix")
     named, subject = text_at(source, "consumer.name"), text_at(source, "consumer.deliver_subject")
     if bool(named) != bool(subject):
         yield Problem(path, f"{path}: a custom consumer needs consumer= and consumer-deliver=")
@@ -89,7 +92,7 @@ def _filter_problems(path: str, source: Config) -> Iterator[Problem]:
     if filter_subject and not is_subject(filter_subject):
         yield Problem(path, f"{path}: {filter_subject!r} is not a valid subject")
     if filter_subject and transforms:
-        yield Problem(path, f"{path}: write a filter or maps, not both")
+        yield Problem(path, f"{path}: both a filter and maps are set: use only one of them")
     for item in transforms:
         problem = mapping_problem(text_at(item, "src"), text_at(item, "dest"))
         if problem:
@@ -142,7 +145,10 @@ def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
         elif not is_on(config, "no_ack") and subject == ">":
             yield Problem("subjects", "to store every subject (>), switch acknowledgements off")
         elif not is_on(config, "no_ack") and _of_the_system(subject):
-            text = f"{subject!r} holds requests to the server: switch acknowledgements off"
+            text = (
+                f"{subject!r} matches requests to the server: switch acknowledgements off to "
+                "store them"
+            )
             yield Problem("subjects", text)
     pair = first_overlap(subjects)
     if pair:
@@ -158,44 +164,46 @@ def _of_the_system(subject: str) -> bool:
 
 def _limits(config: Mapping[str, object]) -> Iterator[Problem]:
     if number_at(config, "max_msg_size") > _LARGEST_MSG_BYTES:
-        yield Problem("max_msg_size", "the largest maximum message size is 2 GiB")
+        yield Problem("max_msg_size", "maximum message size is above 2 GiB")
     if number_at(config, "first_seq") < 0:
-        yield Problem("first_seq", "a first sequence is not negative")
+        yield Problem("first_seq", "the first sequence is negative")
 
 
 def _duplicates(config: Mapping[str, object]) -> Iterator[Problem]:
     window_ns, age_ns = number_at(config, "duplicate_window"), number_at(config, "max_age")
     if window_ns < 0:
-        yield Problem("duplicate_window", "a duplicate window is not negative")
+        yield Problem("duplicate_window", "the duplicate window is negative")
     elif 0 < window_ns < _SHORTEST_NS:
-        yield Problem("duplicate_window", "a duplicate window is at least 100ms")
+        yield Problem("duplicate_window", "the duplicate window is shorter than 100ms")
     elif 0 < age_ns < window_ns:
-        text = "a duplicate window longer than the maximum age remembers what is gone"
+        text = "the duplicate window is longer than the maximum age"
         yield Problem("duplicate_window", text)
 
 
 def _ages(config: Mapping[str, object]) -> Iterator[Problem]:
     age_ns = number_at(config, "max_age")
     if age_ns < 0:
-        yield Problem("max_age", "a maximum age is not negative")
+        yield Problem("max_age", "the maximum age is negative")
     elif 0 < age_ns < _SHORTEST_NS:
-        yield Problem("max_age", "a maximum age is at least 100ms")
+        yield Problem("max_age", "the maximum age is shorter than 100ms")
     marker_ns = number_at(config, "subject_delete_marker_ttl")
     if marker_ns < 0 or 0 < marker_ns < _S:
-        yield Problem("subject_delete_marker_ttl", "a delete marker stays for at least 1s")
+        yield Problem("subject_delete_marker_ttl", "the time of delete markers is shorter than 1s")
     if marker_ns > 0 and read(config, "mirror"):
-        yield Problem("subject_delete_marker_ttl", "a mirror makes no delete markers of its own")
+        yield Problem(
+            "subject_delete_marker_ttl", "a mirror cannot have delete markers of its own"
+        )
 
 
 def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
     if is_on(config, "discard_new_per_subject"):
         path = "discard_new_per_subject"
         if text_at(config, "discard") != "new":
-            yield Problem(path, "refusing new messages per subject needs discard new")
+            yield Problem(path, "discard new per subject needs discard new")
         elif number_at(config, "max_msgs_per_subject") <= 0:
-            yield Problem(path, "refusing new messages per subject needs a maximum per subject")
+            yield Problem(path, "discard new per subject needs a maximum of messages per subject")
     if is_on(config, "allow_rollup_hdrs") and is_on(config, "deny_purge"):
-        yield Problem("allow_rollup_hdrs", "roll-ups remove messages: they need purge allowed")
+        yield Problem("allow_rollup_hdrs", "roll-ups remove messages: switch deny purge off")
 
 
 def _counters(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -203,13 +211,13 @@ def _counters(config: Mapping[str, object]) -> Iterator[Problem]:
         return
     path = "allow_msg_counter"
     if text_at(config, "retention") not in ("", "limits"):
-        yield Problem(path, "a stream of counters has limits retention")
+        yield Problem(path, "a stream of counters needs limits retention")
     if text_at(config, "discard") == "new":
         yield Problem(path, "a stream of counters cannot discard new")
     if is_on(config, "allow_msg_ttl"):
-        yield Problem(path, "a stream of counters has no message TTL")
+        yield Problem(path, "a stream of counters cannot have message TTL")
     if is_on(config, "allow_msg_schedules"):
-        yield Problem(path, "a stream of counters has no schedules")
+        yield Problem(path, "a stream of counters cannot have schedules")
 
 
 def _schedules(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -224,27 +232,27 @@ def _schedules(config: Mapping[str, object]) -> Iterator[Problem]:
 def _storage(config: Mapping[str, object]) -> Iterator[Problem]:
     if text_at(config, "persist_mode") == "async":
         if text_at(config, "storage") == "memory":
-            yield Problem("persist_mode", "async persist mode is for file storage")
+            yield Problem("persist_mode", "async persist mode needs file storage")
         if is_on(config, "allow_atomic"):
-            yield Problem("persist_mode", "async persist mode excludes atomic batches")
+            yield Problem("persist_mode", "async persist mode does not work with atomic batches")
         if number_at(config, "num_replicas") > 1:
-            yield Problem("persist_mode", "async persist mode is for one replica")
+            yield Problem("persist_mode", "async persist mode works only with one replica")
     if text_at(config, "placement.preferred"):
-        yield Problem("placement", "a stream cannot ask for a preferred server")
+        yield Problem("placement", "a stream cannot have a preferred server")
 
 
 def _rewriting(config: Mapping[str, object]) -> Iterator[Problem]:
     for name, what in (("subject_transform", "transform"), ("republish", "republish")):
         source, target = text_at(config, f"{name}.src"), text_at(config, f"{name}.dest")
         if read(config, name) and not target:
-            yield Problem(f"{name}.dest", f"{what} needs a subject to go to")
+            yield Problem(f"{name}.dest", f"{what} needs a destination subject")
         problem = mapping_problem(source, target)
         if problem:
             yield Problem(f"{name}.dest", f"{what}: {problem}")
     target = text_at(config, "republish.dest")
     for subject in strings_at(config, "subjects") or (text_at(config, "name"),):
         if target and is_subject(target) and overlap(target, subject):
-            text = f"republish to {target!r} leads back into {subject!r}"
+            text = f"republish to {target!r} would be stored again by {subject!r}"
             yield Problem("republish.dest", text)
 
 
@@ -269,28 +277,31 @@ def _overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]
         for theirs in other.subjects:
             for ours in strings_at(config, "subjects"):
                 if overlap(ours, theirs):
-                    yield f"{ours!r} overlaps {theirs!r} of stream {other.name}: it is refused"
+                    yield (
+                        f"{ours!r} overlaps {theirs!r} of stream {other.name}: the server "
+                        "refuses that"
+                    )
 
 
 def _missing(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     mirror = read(config, "mirror")
     wanted = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
-    wanted += [("takes messages from", source) for source in objects_at(config, "sources")]
+    wanted += [("copies from", source) for source in objects_at(config, "sources")]
     names = {stream.name for stream in in_use.streams}
     for verb, source in wanted:
         name = text_at(source, "name")
         # What lies in another account or domain is not in this list.
         if in_use.streams_known and not source.get("external") and name not in names:
-            yield f"it {verb} {name}, and there is no stream {name}: it stays empty until there is"
+            yield f"this stream {verb} {name}, which does not exist: it stays empty until then"
 
 
 def _losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     replicas = number_at(config, "num_replicas")
     if in_use.servers_count is not None and replicas > in_use.servers_count:
         servers = "1 server" if in_use.servers_count == 1 else f"{in_use.servers_count} servers"
-        yield f"{replicas} replicas need {replicas} servers, and there are {servers}"
+        yield f"{replicas} replicas need {replicas} servers; available: {servers}"
     if replicas in (2, 4):
-        yield f"{replicas} replicas survive no more than {replicas - 1}: use an odd number"
+        yield f"{replicas} replicas survive no more losses than {replicas - 1}: use an odd number"
     if text_at(config, "storage") == "memory":
         yield (
             "memory storage: a restart of its server loses every message"
@@ -300,7 +311,7 @@ def _losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     if text_at(config, "persist_mode") == "async":
         yield "async persist mode: a crash loses messages that were already acknowledged"
     if is_on(config, "no_ack"):
-        yield "no acknowledgement: publishers never learn that a message was refused"
+        yield "no acknowledgements: publishers do not notice when a message is refused"
 
 
 def _stream_warnings_limits(config: Mapping[str, object]) -> Iterator[str]:
@@ -308,14 +319,14 @@ def _stream_warnings_limits(config: Mapping[str, object]) -> Iterator[str]:
         number_at(config, path) > 0 for path in ("max_msgs", "max_bytes", "max_msgs_per_subject")
     )
     if text_at(config, "discard") == "new" and not bounded:
-        yield "discard new without a limit of messages or bytes never refuses anything"
+        yield "discard new has no effect without a limit of messages or bytes"
     ages = number_at(config, "max_age") > 0
     if text_at(config, "retention") == "limits" and not bounded and not ages:
-        yield "no limit at all: it grows until the disk or the account is full"
+        yield "no limit at all: the stream grows until the disk or the account is full"
     if text_at(config, "retention") == "interest":
-        yield "interest retention: what is published while there is no consumer is not kept"
+        yield "interest retention: messages published while there is no consumer are not kept"
     if text_at(config, "compression") == "s2" and text_at(config, "storage") == "memory":
-        yield "compression does nothing for memory storage"
+        yield "compression has no effect on memory storage"
 
 
 def _lost_consumers(config: Mapping[str, object], filters: Sequence[str]) -> Iterator[str]:

@@ -119,13 +119,13 @@ def _reference_problem(source: str, destination: str) -> str | None:
     numbers = [int(text) for text in re.findall(r"\$(\d+)", destination)]
     for name, arguments in _FUNCTION.findall(destination):
         if name.lower() not in _FUNCTIONS:
-            return f"{name!r} is not a mapping function the server knows"
+            return f"{name!r} is not a mapping function of the server"
         if name.lower() == "wildcard":
             numbers.append(int(arguments) if arguments.strip().isdigit() else 0)
     wrong = next((number for number in numbers if not 1 <= number <= stars), None)
     if wrong is None:
         return None
-    return f"{destination!r} asks for wildcard {wrong}, but {source!r} has {stars}"
+    return f"{destination!r} uses wildcard {wrong}, but {source!r} has {stars}"
 
 
 def _shape_problem(source: str, destination: str) -> str | None:
@@ -151,7 +151,7 @@ def mapped(subject: str, source: str, destination: str) -> str | None:
     def word_of(match: re.Match[str]) -> str:
         name, argument = match[1], match[2]
         if name.lower() != "wildcard":
-            raise ValueError(f"{name!r} is done by servers only: write $1 or {{{{wildcard(1)}}}}")
+            raise ValueError(f"{name!r} is not supported here: write $1 or {{{{wildcard(1)}}}}")
         return stars[int(argument) - 1]
 
     filled = _FUNCTION.sub(word_of, destination)

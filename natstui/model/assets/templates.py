@@ -23,13 +23,13 @@ class Template:
 BUILT_IN: tuple[Template, ...] = (
     Template(
         "work queue",
-        "each message to one worker, and gone once it is acked",
+        "each message goes to one worker and is removed once it is acked",
         {"storage": "file", "retention": "workqueue", "discard": "new", "max_bytes": 1 << 30,
          "allow_direct": True},
     ),
     Template(
         "event log",
-        "keeps what happened for a week, for any number of readers",
+        "keeps events for a week, for any number of readers",
         {"storage": "file", "max_age": 7 * _DAY_NS, "max_bytes": 10 << 30, "compression": "s2",
          "deny_delete": True, "allow_direct": True},
     ),
@@ -63,7 +63,7 @@ BUILT_IN: tuple[Template, ...] = (
     ),
     Template(
         "dead letters",
-        "what could not be worked off, kept for a month to look into",
+        "messages that could not be processed, kept for a month",
         {"storage": "file", "max_age": 30 * _DAY_NS, "max_bytes": 1 << 30, "allow_direct": True},
     ),
 )  # fmt: skip

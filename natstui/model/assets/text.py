@@ -53,7 +53,9 @@ def source_of(text: str) -> Config:
             source = written(source, _SOURCE_KEYS[key], int(value) if sequence else value)
         else:
             known = ", ".join([*_SOURCE_KEYS, "map"])
-            raise ValueError(f"{word!r} is not understood: write key=value with {known}")
+            raise ValueError(
+                f"{word!r} is not a known option: write key=value, with a key of {known}"
+            )
     return {**source, "subject_transforms": maps} if maps else source
 
 
@@ -240,13 +242,13 @@ def _words(field: Field, text: str) -> object:
 def _choice(field: Field, text: str) -> object:
     text = dict(field.spellings).get(text, text)
     if text not in field.choices:
-        raise ValueError(f"{field.label} is one of {', '.join(field.choices)}, not {text!r}")
+        raise ValueError(f"{field.label} must be one of {', '.join(field.choices)}, not {text!r}")
     return text
 
 
 def _switch(field: Field, text: str) -> object:
     if text.lower() not in SWITCHED:
-        raise ValueError(f"{field.label} is yes or no, not {text!r}")
+        raise ValueError(f"{field.label} must be yes or no, not {text!r}")
     return SWITCHED[text.lower()]
 
 
@@ -350,7 +352,10 @@ def _json_text(value: object) -> str:
 def _own(field: Field, pairs: dict[str, str]) -> dict[str, str]:
     reserved = next(filter(_is_reserved, pairs), None)
     if reserved is not None:
-        text = f"{reserved!r} is the server's own: nobody else sets {READ_ONLY_METADATA}*"
+        text = (
+            f"{reserved!r} is set by the server: keys that begin with {READ_ONLY_METADATA} "
+            "cannot be changed"
+        )
         raise ValueError(f"{field.label}: {text}")
     return pairs
 

@@ -91,7 +91,7 @@ LATENCY_WORDS = {
     "store": "stored → received, redeliveries included",
     "rtt": "due → replied",
     "response": "response stored → received",
-    "late": "due → sent: the delay of the sender itself",
+    "late": "due → sent: the delay within the sender",
 }
 """From when to when each is, in words: they are of different messages, and do not add up."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))

@@ -20,7 +20,7 @@ def payload_of(text: str, now: Payload) -> Payload:
     first, _, rest = text.strip().partition(" ")
     if first == "file":
         if not rest.strip():
-            raise ValueError("write file and its path")
+            raise ValueError("write file and a path")
         return replace(now, kind="file", file=rest.strip(), size_bytes=0, size_max_bytes=None)
     plain = replace(now, file=None, size_max_bytes=None)
     if first == "json":
@@ -33,7 +33,7 @@ def payload_of(text: str, now: Payload) -> Payload:
         return replace(plain, size_bytes=parse_bytes(text))
     low_bytes, high_bytes = parse_bytes(found[1]), parse_bytes(found[2])
     if high_bytes < low_bytes:
-        raise ValueError(f"{text.strip()!r} ends below its beginning")
+        raise ValueError(f"{text.strip()!r} has a maximum below its minimum")
     return replace(plain, kind="range", size_bytes=low_bytes, size_max_bytes=high_bytes)
 
 

@@ -8,8 +8,8 @@ from natstui.model.clients.requests import TappedRequests
 from natstui.units import bytes_text, counted, duration_text
 
 _NAMED_COUNT = 12
-IDLE = "an idle client appears only when its pull expires"
-_ANONYMOUS = "without a reply subject, as plain publishes are: nobody can say whose they are"
+IDLE = "an idle client is listed only once its pull expires"
+_ANONYMOUS = "without a reply subject, like all plain publishes: their client cannot be identified"
 
 
 def summary(seen: Connections, *, closed: bool) -> str:
@@ -26,7 +26,7 @@ def summary(seen: Connections, *, closed: bool) -> str:
     if seen.left_out_count:
         text += f"; the busiest of {seen.left_out_count + len(seen.rows):,}"
     if seen.silent:
-        text += f"; not complete, no further answer from {', '.join(seen.silent)}"
+        text += f"; incomplete, no further reply from {', '.join(seen.silent)}"
     return text
 
 
@@ -34,8 +34,8 @@ def kick_loss(one: ClientConnection) -> str:
     """Return what becomes of a client that is kicked."""
     ends = counted(one.subscriptions_count, "subscription")
     return (
-        f"its {ends} end, messages it has not acknowledged are delivered again, and a client that "
-        "reconnects comes back by itself"
+        f"its {ends} end, its unacknowledged messages are redelivered, and the client may "
+        "reconnect by itself"
     )
 
 
@@ -50,17 +50,15 @@ def kick_question(one: ClientConnection) -> str:
 def idle_text(heard: TappedRequests) -> str:
     """Return when a client that gets nothing shows that it is there."""
     waits = [asker.longest_wait_s for asker in heard.askers if asker.longest_wait_s is not None]
-    said = f"{IDLE}, here after {duration_text(max(waits))} at most" if waits else IDLE
+    said = f"{IDLE}, here within {duration_text(max(waits))}" if waits else IDLE
     return f"{said}; {delivered_text(heard)}" if heard.askers else said
 
 
 def delivered_text(heard: TappedRequests) -> str:
     """Return what the number of delivered messages is of clients that pull."""
-    counts = "delivered counts all that the server sent them, 'no messages' replies too"
+    counts = "delivered counts all messages to a client, also 'no messages' replies"
     if any(asker.delivered_msgs is None for asker in heard.askers):
-        return (
-            f"{counts}; it is unknown for clients that are gone or use a new inbox for each pull"
-        )
+        return f"{counts}; unknown for clients that disconnected or use a new inbox for each pull"
     return counts
 
 
@@ -74,8 +72,8 @@ def cost_text(heard: TappedRequests, what: str) -> str:
     parts = []
     if heard.gone_msgs:
         parts.append(
-            f"{counted(f'{heard.gone_msgs:,}', what)} of clients that nobody can name: their "
-            "inbox was gone, or is not of this account"
+            f"{counted(f'{heard.gone_msgs:,}', what)} of unknown clients: their inbox was "
+            "closed or belongs to another account"
         )
     parts.append(
         f"{heard.ended}; it cost {counted(f'{heard.read_msgs:,}', 'message')}, "

@@ -360,7 +360,7 @@ def _tell_gone(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -
     alone = [each for each in told if each.has_row and together.stream in ("", each.stream)]
     if known is None and len(alone) + len(gone) <= MOST_GONE:
         for entity in gone:
-            board.tell(entity, kind, Seen("it was there in the poll before"))
+            board.tell(entity, kind, Seen("present in the poll before"))
         return
     before_count = len(alone) if known is None else round(known.numbers.get("count", 0.0))
     for entity in (*alone, together):

@@ -100,10 +100,10 @@ def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[Check
 def _replica_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
     expected = limits["peer-expect"]
     if not facts.clustered:
-        text = f"{expected} replicas are expected, and the stream lies in no cluster"
+        text = f"{expected} replicas are expected, but the server is not in a cluster"
         return [Check("critical", "peer-expect", text)] if expected > 0 else []
     if facts.leader is None:
-        return [Check("critical", "peer-expect", "no server leads it")]
+        return [Check("critical", "peer-expect", "the stream has no leader")]
     count = 1 + len(facts.peers)
     if count != expected:
         # Also without the key: the check of the NATS CLI takes its absence for 0.
@@ -119,7 +119,7 @@ def _replica_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
         found.append(_counted_check("peer-lag-critical", lagged, "replica", f"over {lag} behind"))
     if silent_ns > 0:
         silent = sum((peer.active_ns or 0) > silent_ns for peer in facts.peers)
-        text = f"not heard of for over {duration_text(silent_ns / 1e9)}"
+        text = f"without contact for over {duration_text(silent_ns / 1e9)}"
         found.append(_counted_check("peer-seen-critical", silent, "replica", text))
     return found
 
@@ -185,7 +185,7 @@ def _mirror_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
         return _upstream_checks(limits, mirrors, "mirror")
     if any(not one.mirror for one in facts.upstreams):
         return []
-    text = "a threshold for a mirror or sources, and the stream has none"
+    text = "the threshold is for a mirror or sources, but the stream has none"
     return [Check("critical", "lag-critical", text)]
 
 
@@ -198,7 +198,7 @@ def _upstream_checks(limits: _Thresholds, upstreams: Sequence[Upstream], noun: s
         found.append(_counted_check("lag-critical", lagged, noun, text))
     if silent_ns > 0:
         silent = sum((one.active_ns or 0) >= silent_ns for one in upstreams)
-        text = f"not heard of for {duration_text(silent_ns / 1e9)} or longer"
+        text = f"without contact for {duration_text(silent_ns / 1e9)} or longer"
         found.append(_counted_check("seen-critical", silent, noun, text))
     return found
 

@@ -43,59 +43,66 @@ def _threshold(value: float, name: str, unit: Unit, meaning: str) -> float:
 
 NEAR_SHARE = _threshold(
     0.8, "near", "share",
-    "from this share of a limit on, a level is near it: worth a look before it is reached",
+    "above this share of a limit, a value is reported as near the limit",
 )  # fmt: skip
 FULL_SHARE = _threshold(
     0.98, "full", "share",
-    "from this share of a limit of bytes on, a stream that loses messages is held there by it",
+    "above this share of max bytes, lost messages are explained by that limit",
 )  # fmt: skip
 FULL_LEAVE_SHARE = _threshold(
     0.95, "full, leaving", "share",
-    "a stream that was full has room again below this share of its limit of messages",
+    "a full stream has room again below this share of its message limit",
 )  # fmt: skip
 STUCK_AFTER_S = _threshold(
     30.0, "stuck after", "s",
-    "a recorded ack floor that did not move for this long, with messages outstanding, is stuck",
+    "in a recording, a consumer is stuck when its ack floor stayed for this long with messages "
+    "outstanding",
 )  # fmt: skip
 NO_PULLS_AFTER_S = _threshold(
     10.0, "no pulls after", "s",
-    "a consumer that fetches now and then has no open pull request in between: that is normal",
+    "a consumer without an open pull for less than this is normal: clients fetch now and then",
 )  # fmt: skip
 MOST_SAMPLES_SHARE = _threshold(
     0.5, "most samples", "share",
-    "a recorded period counts as paused, leaderless … if more than this share of its samples are",
+    "a recorded period counts as paused, leaderless … if more than this share of its samples were",
 )  # fmt: skip
 
 RECENT_S = _threshold(
-    10.0, "recent", "s", "naks and terms of the last so many seconds are held against deliveries"
+    10.0, "recent", "s", "naks and terms of this period are compared with the deliveries"
 )
 NAKED_SHARE = _threshold(
-    0.9, "naks", "share", "of the recent deliveries; from here on, all messages count as refused"
+    0.9,
+    "naks",
+    "share",
+    "share of recent deliveries; with more naks than this, all messages count as nak'd",
 )
 NAKED_LEAVE_SHARE = _threshold(
-    0.5, "naks, leaving", "share", "below this share of naks, messages do not count as refused"
+    0.5, "naks, leaving", "share", "below this share of naks, the finding ends"
 )
 NAKS_FEWEST = int(
-    _threshold(3, "naks, fewest", "times", "fewer recent naks than this say nothing yet")
+    _threshold(3, "naks, fewest", "times", "fewer recent naks than this are ignored")
 )
 TERMS_FEWEST = int(
-    _threshold(3, "terms, fewest", "times", "fewer recent terms than this say nothing yet")
+    _threshold(3, "terms, fewest", "times", "fewer recent terms than this are ignored")
 )
 POISON_DELIVERIES = int(
-    _threshold(5, "poison", "times", "a message delivered so often and not settled is in a loop")
+    _threshold(
+        5, "poison", "times", "an unacked message with this many deliveries is a poison message"
+    )
 )
 FLOW_STALL_S = _threshold(
     3.0, "flow stall", "s",
-    "a bound push consumer with messages to deliver, and none delivered for this long, stalls",
+    "a push consumer with a subscriber and pending messages stalls after this time without a "
+    "delivery",
 )  # fmt: skip
 STALLED_S = _threshold(
     10.0, "stalled", "s",
-    "pull requests are open and messages pending, but none was delivered for this long",
+    "time without a delivery, although pull requests are open and messages pending",
 )  # fmt: skip
 FALLING_WINDOW_S = _threshold(
     15.0, "falling behind, window", "s",
-    "this time is cut into thirds whose lowest backlogs are compared; a third is never shorter "
-    "than the client's pause between two fetches",
+    "the lowest backlogs in the three thirds of this period are compared; a third is never "
+    "shorter than the client's pause between two fetches",
 )  # fmt: skip
 FALLING_PER_S = _threshold(
     1.0, "falling behind, rate", "msgs/s", "a backlog that grows more slowly is not falling behind"
@@ -105,230 +112,306 @@ FALLING_MSGS = int(
 )
 FALLING_BEHIND_S = _threshold(
     10.0, "falling behind, time", "s",
-    "a backlog that the present pace clears within this time is not falling behind",
+    "a backlog that is cleared within this time at the present pace is not falling behind",
 )  # fmt: skip
 ACKS_FEWEST = int(
     _threshold(
-        10, "ack samples", "events", "with fewer sampled acks in five minutes nothing is concluded"
+        10, "ack samples", "events", "fewer sampled acks than this in five minutes are ignored"
     )
 )
 ACKS_AGAIN_SHARE = _threshold(
     0.05, "acks of repeats", "share",
-    "from this share on of sampled acknowledgements, without naks, messages come again too soon",
+    "above this share of acks for redelivered messages, and without naks, ack wait is too short",
 )  # fmt: skip
 ACKS_LATE_SHARE = _threshold(
     0.25, "acks of repeats, late", "share",
-    "of ack wait: only if p99 of the samples is above it, repeats are laid to ack wait",
+    "share of ack wait; only a p99 ack time above it makes ack wait the cause of redeliveries",
 )  # fmt: skip
 GIVEN_UP_KEPT_S = _threshold(
     300.0, "given up", "s",
-    "a message that was given up is told of for so long, where the server does not tell any more",
+    "messages dropped after max deliver are reported for this long",
 )  # fmt: skip
-GONE_KEPT_S = _threshold(300.0, "gone", "s", "a consumer that is gone is told of for so long")
+GONE_KEPT_S = _threshold(300.0, "gone", "s", "a deleted consumer is reported for this long")
 NEAR_LAG_S = _threshold(
-    60.0, "lag, near", "s", "the age of the next message to deliver stands out from this on"
+    60.0, "lag, near", "s", "the age of the next message to deliver is highlighted above this"
 )
-LAG_S = _threshold(3600.0, "lag", "s", "the next message to deliver is older than this")
+LAG_S = _threshold(3600.0, "lag", "s", "greatest normal age of the next message to deliver")
 SILENT_UPSTREAM_S = _threshold(
     15.0, "silent source", "s",
-    "a mirror's origin or a source that was not heard of for this long; a living one answers in 1",
+    "time without contact to the origin of a mirror or source; normal is 1 s",
 )  # fmt: skip
 SETTLING_UPSTREAM_S = _threshold(
-    60.0, "silent source, restart", "s", "the same, while a server has just come back"
+    60.0,
+    "silent source, restart",
+    "s",
+    "time without contact to the origin, shortly after a server has restarted",
 )
 UPSTREAM_LAG_MSGS = int(
-    _threshold(1000, "source lag", "msgs", "a mirror or source further behind than this")
+    _threshold(
+        1000, "source lag", "msgs", "a mirror or source more messages behind than this is reported"
+    )
 )
 PEER_ACTIVE_S = _threshold(
-    5.0, "replica contact", "s", "a replica that the leader has not heard of for this long is away"
+    5.0, "replica contact", "s", "a replica without contact to the leader for this long is offline"
 )
 PEER_LAG_MSGS = int(
-    _threshold(1000, "replica lag", "msgs", "a replica further behind its leader than this")
+    _threshold(
+        1000,
+        "replica lag",
+        "msgs",
+        "a replica more messages behind its leader than this is reported",
+    )
 )
 FULL_SOON_S = _threshold(
-    3600.0, "full soon", "s", "a stream whose limit is reached within this time at its trend"
+    3600.0,
+    "full soon",
+    "s",
+    "a stream that reaches a limit within this time, by its trend, is reported",
 )
 TREND_LEAST_S = _threshold(
     10.0,
     "full soon, trend",
     "s",
-    "a level that is known for less says not when a limit is reached",
+    "no forecast of a limit from a shorter trend than this",
 )
 FULL_SOON_HELD_S = _threshold(
     60.0, "full soon, held", "s",
-    "a distant limit is reported once it was forecast for this long, or for a tenth of the time "
-    "that is left",
+    "a limit is reported when the forecast has held for this long, or for a tenth of the "
+    "remaining time",
 )  # fmt: skip
 FORECAST_LEAST_S = _threshold(
     60.0, "forecast, watched", "s",
-    "a level that was recorded for less says not when a limit will be reached",
+    "no forecast of a limit from a shorter recording than this",
 )  # fmt: skip
 FORECAST_REACH = _threshold(
     100.0, "forecast, reach", "times",
-    "a recording tells of no limit further ahead than so many times the time that it watched",
+    "a recording forecasts no limit further ahead than its own length multiplied by this",
 )  # fmt: skip
 SUBJECTS_MOST = int(
     _threshold(
-        1_000_000, "subjects", "subjects", "more subjects in one stream than this cost memory"
+        1_000_000, "subjects", "subjects", "more subjects than this in one stream need much memory"
     )
 )
 SUBJECTS_OWN_SHARE = _threshold(
-    0.9, "own subjects", "share", "of the messages have a subject of their own, or more than this"
+    0.9,
+    "own subjects",
+    "share",
+    "share of messages with a subject of their own; more than this is reported",
 )
 SUBJECTS_OWN_FEWEST = int(
-    _threshold(100_000, "own subjects, fewest", "subjects", "fewer subjects than this cost little")
+    _threshold(
+        100_000, "own subjects, fewest", "subjects", "fewer subjects than this need little memory"
+    )
 )
 SHORT_DUPLICATES_S = _threshold(
     10.0, "duplicate window", "s",
-    "a publisher that gets no answer sends again after 5 s by default, and more than once",
+    "a shorter duplicate window is reported: a publisher without a reply retries after 5 s by "
+    "default, and more than once",
 )  # fmt: skip
 LED_TOGETHER_SHARE = _threshold(
     0.5, "leaders together", "share",
-    "more of a stream's consumers than this are led by the server that leads the stream",
+    "share of a stream's consumers led by the stream's own leader; more is reported",
 )  # fmt: skip
 LED_TOGETHER_FEWEST = int(
-    _threshold(10, "leaders together, fewest", "times", "fewer consumers than this are no load")
+    _threshold(
+        10,
+        "leaders together, fewest",
+        "times",
+        "fewer consumers than this are ignored: their load is small",
+    )
 )
 HOLES_SHARE = _threshold(
-    0.5, "holes", "share", "more of the sequences between first and last than this are deleted"
+    0.5,
+    "holes",
+    "share",
+    "share of sequences between first and last that are deleted; more is reported",
 )
 HOLES_FEWEST = int(
-    _threshold(100_000, "holes, fewest", "msgs", "fewer deleted messages than this cost little")
+    _threshold(
+        100_000,
+        "holes, fewest",
+        "msgs",
+        "fewer deleted messages than this are ignored: they cost little",
+    )
 )
 LEADERS_FEWEST = int(
-    _threshold(3, "leader changes", "times", "so many elections within five minutes are flapping")
+    _threshold(
+        3, "leader changes", "times", "this many elections within five minutes are reported"
+    )
 )
 LEADERS_WINDOW_S = _threshold(
-    300.0, "leader changes, window", "s", "elections of the last so many seconds are counted"
+    300.0, "leader changes, window", "s", "elections are counted over this period"
 )
 UNUSED_S = _threshold(
-    14 * 86_400.0, "unused", "s", "a durable that delivered nothing for this long is not used"
+    14 * 86_400.0, "unused", "s", "a durable consumer without a delivery for this long is unused"
 )
 INACTIVE_S = _threshold(
-    30 * 86_400.0, "inactive", "s", "a stream that stored nothing for this long is not used"
+    30 * 86_400.0, "inactive", "s", "a stream without a new message for this long is inactive"
 )
 ACCOUNT_WARN_SHARE = _threshold(
-    0.75, "account, near", "share", "of memory and storage: `nats server check jetstream` warns"
+    0.75,
+    "account, near",
+    "share",
+    "share of memory or storage; `nats server check jetstream` warns at the same value",
 )
 ACCOUNT_ALARM_SHARE = _threshold(
-    0.9, "account, full", "share", "of memory and storage: `nats server check jetstream` alarms"
+    0.9,
+    "account, full",
+    "share",
+    "share of memory or storage; `nats server check jetstream` is critical at the same value",
 )
 API_ERRORS_PER_S = _threshold(
-    1.0, "API errors", "errors/s", "the API of the account answers with more errors than this"
+    1.0, "API errors", "errors/s", "more errors than this from the API of the account are reported"
 )
 API_REQUESTS_PER_S = _threshold(
-    100.0, "API requests", "requests/s", "other clients send more requests to the API than this"
+    100.0, "API requests", "requests/s", "more requests than this by other clients are reported"
 )
 API_SLOW_S = _threshold(
-    0.5, "API answers", "s", "the API takes longer than this to answer: it is slow"
+    0.5, "API answers", "s", "an API that replies more slowly than this is reported"
 )
 API_INFLIGHT_MOST = int(
-    _threshold(1000, "API backlog", "requests", "more requests than this wait at the API")
+    _threshold(
+        1000,
+        "API backlog",
+        "requests",
+        "more requests than this in the queue of the API are reported",
+    )
 )
-STALE_S = _threshold(
-    30.0, "stale", "s", "rows that could not be refreshed for this long say little of the present"
-)
+STALE_S = _threshold(30.0, "stale", "s", "rows not refreshed for this long are reported")
 
 NEW_CONSUMER_S = _threshold(
-    120.0, "new consumer", "s", "a younger consumer is not reported for having no pulls"
+    120.0, "new consumer", "s", "a consumer younger than this is not reported for having no pulls"
 )
 UNKNOWN_PACE_S = _threshold(
     20.0, "unknown pace", "s",
-    "messages wait for so long before it is reported, where the pace of the clients is not known",
+    "while the clients' pace is unknown, messages must wait this long before a report",
 )  # fmt: skip
 PACE_KNOWN_S = _threshold(
-    10.0, "known pace", "s", "the pace of clients that were seen for so long is known"
+    10.0, "known pace", "s", "the pace of clients is known after watching them for this long"
 )
 PACE_TIMES = _threshold(
-    3.0, "pace", "times", "clients may pause for so many times the longest pause that ended"
+    3.0, "pace", "times", "clients may pause for their longest pause so far, multiplied by this"
 )
 PACE_FORGET_SHARE = _threshold(
-    0.75, "pace, kept", "share", "of the longest pause is kept each time a shorter one ends"
+    0.75,
+    "pace, kept",
+    "share",
+    "after each shorter pause, the remembered longest pause is multiplied by this",
 )
-LOST_KEPT_S = _threshold(
-    300.0, "lost", "s", "messages that were lost or purged are reported for so long"
-)
+LOST_KEPT_S = _threshold(300.0, "lost", "s", "lost or purged messages are reported for this long")
 STEADY_GAP_S = _threshold(
-    10.0, "steady publisher, gap", "s", "a publisher that pauses for longer is not a steady one"
+    10.0,
+    "steady publisher, gap",
+    "s",
+    "a publisher that pauses for longer than this is not steady",
 )
 STEADY_RUN_S = _threshold(
-    60.0, "steady publisher", "s", "a publisher that published steadily for so long is expected"
+    60.0, "steady publisher", "s", "a publisher is steady after publishing for this long"
 )
 STOPPED_LEAST_S = _threshold(
     30.0,
     "publisher stopped",
     "s",
-    "a steady publisher may be silent for this long and for ten of its gaps",
+    "a steady publisher may be silent for this long, and for ten of its longest gaps",
 )
 STOPPED_GAPS = _threshold(
     10.0, "publisher stopped, gaps", "times",
-    "a steady publisher may pause for so many of its longest gaps",
+    "a steady publisher may pause for its longest gap, multiplied by this",
 )  # fmt: skip
 TIMES_KEPT_S = _threshold(
-    60.0, "recreated", "s", "consumers that were recreated in the last so many seconds are counted"
+    60.0, "recreated", "s", "recreations of a consumer are counted over this period"
 )
 RECREATED_FEWEST = int(
-    _threshold(3, "recreated, fewest", "times", "fewer recreations of a consumer say nothing")
+    _threshold(
+        3, "recreated, fewest", "times", "fewer recreations of a consumer than this are ignored"
+    )
 )
 REPEATS_WINDOW_S = _threshold(
-    30.0, "repeats", "s", "deliveries of the last so many seconds are compared with new messages"
+    30.0, "repeats", "s", "deliveries and new messages are compared over this period"
 )
 REPEATS_SHARE = _threshold(
-    0.1, "repeats, share", "share", "of deliveries that are repeats: acks come after ack wait"
+    0.1, "repeats, share", "share", "share of redeliveries; above this, acks come after ack wait"
 )
 REPEATS_FEWEST = int(
-    _threshold(3, "repeats, fewest", "times", "fewer repeats, or polls with repeats, say nothing")
+    _threshold(
+        3,
+        "repeats, fewest",
+        "times",
+        "fewer redeliveries, or polls with redeliveries, than this are ignored",
+    )
 )
 NEVER_ACKED_S = _threshold(
-    10.0, "never acked", "s", "no ack for this long, and for longer than ack wait"
+    10.0, "never acked", "s", "time without an ack (and longer than ack wait)"
 )
 FLOOR_BLOCKED_S = _threshold(
-    30.0, "ack floor blocked", "s", "an ack floor that stays while messages after it are acked"
+    30.0,
+    "ack floor blocked",
+    "s",
+    "an ack floor that stays for this long while later messages are acked is reported",
 )
 FLOOR_BEHIND_MSGS = int(
     _threshold(
-        10, "ack floor blocked, fewest", "msgs", "fewer acked messages behind it say little"
+        10,
+        "ack floor blocked, fewest",
+        "msgs",
+        "fewer acked messages after the ack floor than this are ignored",
     )
 )
 NO_SUBSCRIBER_S = _threshold(
     6.0, "no subscriber", "s", "a subscriber that reconnects may be absent for this long"
 )
 ORPHANED_POLLS = int(
-    _threshold(3, "orphaned", "times", "polls in which messages have no consumer, before a report")
+    _threshold(
+        3,
+        "orphaned",
+        "times",
+        "polls in which messages match no consumer, before they are reported",
+    )
 )
 DROPPED_WINDOW_S = _threshold(
     15.0, "dropped at once", "s",
-    "what an interest stream stored in the last so many seconds is held against what was wanted",
+    "published and matched messages of an interest stream are compared over this period",
 )  # fmt: skip
 DROPPED_SHARE = _threshold(
-    0.1, "dropped at once, share", "share", "of the messages that no consumer wants: they are lost"
+    0.1,
+    "dropped at once, share",
+    "share",
+    "share of published messages that match no consumer; more is reported",
 )
 PILE_UP_S = _threshold(
     300.0,
     "piling up, window",
     "s",
-    "unused consumers that were created in the last so many seconds",
+    "unused consumers that were created in this period are counted",
 )
 PILE_UP_FEWEST = int(
-    _threshold(30, "piling up", "times", "fewer unused new consumers are no leak")
+    _threshold(30, "piling up", "times", "fewer unused new consumers than this are ignored")
 )
 UNMATCHED_FEWEST = int(
     _threshold(
-        20, "unmatched", "msgs", "fewer messages that match no filter of a consumer say nothing"
+        20,
+        "unmatched",
+        "msgs",
+        "fewer messages that do not match the filter than this are ignored",
     )
 )
 UNMATCHED_WINDOW_S = _threshold(
     300.0, "unmatched, window", "s",
-    "messages of the last so many seconds are counted for a consumer that wants new ones only",
+    "for a consumer that starts with new messages, only messages of this period are counted",
 )  # fmt: skip
 FETCH_LOOP_S = _threshold(
     3.0, "fetch loop", "s", "a client that fetches in a loop pulls again within this time"
 )
 REPEATS_MOST_SHARE = _threshold(
-    0.5, "repeats, most", "share", "of deliveries that are repeats: something is wrong anyway"
+    0.5,
+    "repeats, most",
+    "share",
+    "share of redeliveries; above this, they are reported whatever the cause",
 )
 ONE_MESSAGE_POLLS = int(
-    _threshold(3, "poison, polls", "times", "polls in which one message alone was redelivered")
+    _threshold(
+        3, "poison, polls", "times", "consecutive polls in which only one message was redelivered"
+    )
 )
 BACKOFF_WAITS_S = _threshold(
     30.0,
@@ -337,36 +420,45 @@ BACKOFF_WAITS_S = _threshold(
     "messages that wait longer than this for their backoff are reported",
 )
 INELIGIBLE_S = _threshold(
-    5.0, "ineligible", "s", "open pulls of a priority group that receive nothing for this long"
+    5.0,
+    "ineligible",
+    "s",
+    "open pulls of a priority group that receive nothing for this long are reported",
 )
 ORIGIN_ACTIVE_S = _threshold(
-    5.0, "origin contact", "s", "an origin without contact for this long may not exist"
+    5.0,
+    "origin contact",
+    "s",
+    "an origin without contact for this long is checked: it may not exist",
 )
 STORE_NEAR_SHARE = _threshold(
     0.9, "server store, near", "share",
-    "from this share of a server's limit on, what it holds comes near it",
+    "share of a limit of the server; above this, it is reported as nearly full",
 )  # fmt: skip
 STORE_FULL_SHARE = _threshold(
     0.99, "server store, full", "share",
-    "from this share of a server's store on, it refuses what is published",
+    "share of a server's store; above this, the server refuses publishes",
 )  # fmt: skip
 CERTIFICATE_S = _threshold(
-    30 * 86_400.0, "certificate", "s", "a certificate that ends within so long must be renewed",
+    30 * 86_400.0, "certificate", "s", "a certificate that expires within this time is a warning",
 )  # fmt: skip
 CERTIFICATE_SOON_S = _threshold(
-    7 * 86_400.0, "certificate, soon", "s", "a certificate that ends within so long is an alarm",
+    7 * 86_400.0, "certificate, soon", "s",
+        "a certificate that expires within this time is critical",
 )  # fmt: skip
 RESTARTS_S = _threshold(
-    300.0, "restarts within", "s", "for so long restarts of a server are counted together",
+    300.0, "restarts within", "s", "restarts of a server are counted over this period",
 )  # fmt: skip
 RESTARTS_FEWEST = int(
-    _threshold(2, "restarts", "times", "one restart is mostly meant, so many are not")
+    _threshold(
+        2, "restarts", "times", "this many restarts are reported; a single one is mostly intended"
+    )
 )
 SERVER_CPU_SHARE = _threshold(
-    0.9, "server cpu", "share", "from this share of all its cores on, a server is busy",
+    0.9, "server cpu", "share", "share of all CPU cores; above this, a server is busy",
 )  # fmt: skip
 CLIENT_CLOSES = _threshold(
-    15, "closes", "times", "connections of one name that are closed within a minute",
+    15, "closes", "times", "this many closed connections of one name within a minute are reported",
 )  # fmt: skip
 REFUSED_FEWEST = int(
     _threshold(3, "connections refused", "times", "fewer refused clients in a minute say nothing")
@@ -376,7 +468,8 @@ CLIENT_SUBSCRIPTIONS = _threshold(
                                      "probably leaking them",
 )  # fmt: skip
 UNBALANCED_SHARE = _threshold(
-    2.0, "unbalanced", "times", "of the even share: a server that leads more leads too many",
+    2.0, "unbalanced", "times",
+        "leaders of a server, compared with an even share; more is reported",
 )  # fmt: skip
 UNBALANCED_FEWEST = int(
     _threshold(6, "unbalanced, fewest", "times", "fewer streams with replicas need not be even")
@@ -390,17 +483,33 @@ UNBALANCED_AFTER_S = _threshold(
     "after a server came back, leaders may be uneven for this long",
 )  # fmt: skip
 REPLICAS_POLLS = int(
-    _threshold(3, "replicas compared", "times", "polls in which a replica has other messages")
+    _threshold(
+        3,
+        "replicas compared",
+        "times",
+        "polls in which a replica has other messages, before it is reported",
+    )
 )
 MOVE_HANGS_S = _threshold(
-    30.0, "move hangs", "s", "a move or scale that waits for a server for so long hangs"
+    30.0, "move hangs", "s", "a move or scale that waits this long for a server hangs"
 )
 MEMORY_OUTLIER = _threshold(
-    1.5, "memory outlier", "times", "of the mean of its cluster: a server uses far more memory"
+    1.5,
+    "memory outlier",
+    "times",
+    "memory of a server, compared with the mean of its cluster; more than this is reported",
 )
 MEMORY_OUTLIER_BYTES = int(
-    _threshold(256 * 2**20, "memory outlier, least", "bytes", "above the mean: less is no matter")
+    _threshold(
+        256 * 2**20,
+        "memory outlier, least",
+        "bytes",
+        "a smaller difference from the mean is ignored",
+    )
 )
 UPLOAD_S = _threshold(
-    30.0, "upload", "s", "an object store that stored nothing for this long has no upload running"
+    30.0,
+    "upload",
+    "s",
+    "an object store that stored nothing for this long has no upload in progress",
 )

@@ -97,7 +97,7 @@ def window_text(window: AckWindow) -> str:
     count = counted(f"{window.times.total_count:,}", "sample")
     text = f"{times_text(window.times)}, of {count} in {duration_text(window.window_s)}"
     if window.left_out_count:
-        text += f"; {window.left_out_count:,} more came too fast to be read"
+        text += f"; {window.left_out_count:,} more arrived too fast to be read"
     return text
 
 

@@ -161,7 +161,7 @@ def _rowwise(
 
 def _absolute(at_us: int) -> int:
     if at_us < NEAR_BELOW_US:
-        raise ValueError("a time too early to be told from a difference")
+        raise ValueError("a time so early that it looks like a difference")
     return at_us
 
 

@@ -22,8 +22,8 @@ READING = (
 def only_watched(account: str) -> str:
     """Return why nothing but its rows is known of another account, and nothing done to it."""
     return (
-        f"the account {account} is only watched, as the system account tells of its streams and "
-        "consumers: connect as one of its users for anything else"
+        f"the account {account} is watched through the system account, which shows only streams "
+        "and consumers: for anything else, connect as a user of that account"
     )
 
 

@@ -39,7 +39,7 @@ def _of_acks(tapped: Tapped) -> str:
     counts = tapped.counts
     parts = (
         (counts.repeated_acks_count, "after a redelivery"),
-        (counts.again_acks_count, "of what was acked before"),
+        (counts.again_acks_count, "for messages acked before"),
     )
     told = ", ".join(f"{count:,} {what}" for count, what in parts if count)
     return f" ({told})" if told else ""
@@ -72,7 +72,7 @@ def tap_state(tapped: Tapped) -> str:
 
 
 HONEST = (
-    "Exact for what was answered while it read. An answer names the message and its delivery, "
-    "not when that was: so times count from when the message was stored."
+    "Exact for acks, naks and terms that arrived while natstui read. An ack does not say when "
+    "the message was delivered, so times count from when it was stored."
 )
 """What the numbers of a tap mean."""

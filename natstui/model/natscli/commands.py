@@ -53,11 +53,11 @@ def consumer_command(
 ) -> str:
     """Return `nats consumer add …`, or with the consumer as it is `nats consumer edit …`."""
     if base and not text_at(base, "durable_name"):
-        return cannot("it edits durable consumers only")
+        return cannot("it can edit only durable consumers")
     if why := _beyond("consumer", config, base):
         return cannot(why)
     if base and text_at(config, "durable_name") != text_at(base, "durable_name"):
-        return cannot("a consumer keeps its name and stays durable")
+        return cannot("the name and durability of a consumer cannot change")
     name = text_at(config, "durable_name") or text_at(config, "name")
     make = (
         (lambda: consumer_edit_flags(config, base)) if base else lambda: consumer_add_flags(config)
@@ -82,7 +82,7 @@ def _beyond(
         ):
             keys |= {key for key, value in source.items() if value and key not in _SOURCE_KEYS}
         if keys:
-            lost = ", and would take it away" if base else ""
+            lost = ", and would remove it" if base else ""
             return f"it does not know {', '.join(sorted(keys))}{lost}"
     return ""
 

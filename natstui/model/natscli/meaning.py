@@ -89,7 +89,9 @@ def linear_pauses_ns(steps: int, shortest_ns: int, longest_ns: int) -> list[int]
     shortest_ns, longest_ns = sorted((shortest_ns, longest_ns))
     size_ns = (longest_ns - shortest_ns) // steps
     if size_ns == 0 and longest_ns > shortest_ns:
-        raise ValueError("the shortest and the longest pause are too near for so many steps")
+        raise ValueError(
+            "the shortest and the longest pause are too close for this number of steps"
+        )
     return [
         shortest_ns + (step * size_ns + 500_000) // 1_000_000 * 1_000_000 for step in range(steps)
     ]

@@ -91,10 +91,10 @@ def refuse_beside_whole(said: Said) -> None:
         if name in on_top and all(map(str.strip, values)) and not nothing:
             continue
         flag = name if name in said.spelled else _flag_of(said.kind, name)
-        kept = "" if said.adding else ", which keeps what the file leaves out"
+        kept = "" if said.adding else ", which keeps settings that the file does not mention"
         raise ValueError(
-            f"beside --config, --{flag} does nothing in the NATS CLI: write it into the file, or "
-            f"say --file FILE --{flag}{kept}"
+            f"the NATS CLI ignores --{flag} when --config is given: write it into the file, or "
+            f"use --file FILE --{flag}{kept}"
         )
 
 
@@ -107,9 +107,8 @@ def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
                 continue
             again = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
             raise ValueError(
-                f"the NATS CLI takes --{flag} {text!r} as one value: for several, repeat the "
-                "option: "
-                f"{again}; a value with such a character in it goes into --file FILE"
+                f"the NATS CLI reads --{flag} {text!r} as one value: for several, repeat the "
+                f"option: {again}; a value with such a character belongs into --file FILE"
             )
 
 

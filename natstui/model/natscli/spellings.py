@@ -93,7 +93,7 @@ def is_time(text: str) -> bool:
     if moment.tzinfo is None:
         clock = moment.isoformat()
         raise ValueError(
-            f"the NATS CLI takes {text.strip()!r} for UTC: write {clock}Z, or {clock}+02:00 with "
+            f"the NATS CLI reads {text.strip()!r} as UTC: write {clock}Z, or {clock}+02:00 with "
             "another zone"
         )
     return True
@@ -131,10 +131,10 @@ _CHECK = _refused("--validate: say --dry-run, which asks the server too")
 _OUTPUT = _refused("--output: say --dry-run --json > FILE")
 _INTERACTIVE = _refused("--interactive: say --file FILE, or press e on it in natstui")
 _COMMON = (
-    Spelling("validate", "Said otherwise here: --dry-run.", _CHECK, only="add", hidden=True),
+    Spelling("validate", "Called --dry-run here.", _CHECK, only="add", hidden=True),
     Spelling(
         "output",
-        "Said otherwise here: --dry-run --json.",
+        "Called --dry-run --json here.",
         _OUTPUT,
         "FILE",
         only="add",
@@ -142,18 +142,18 @@ _COMMON = (
     ),
     Spelling(
         "interactive",
-        "Said otherwise here: --file.",
+        "Called --file here.",
         _INTERACTIVE,
         only="edit",
         short="i",
         hidden=True,
     ),
 )
-_PENDING = "At most so many unacknowledged messages."
+_PENDING = "The most unacknowledged messages."
 
 SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
     "stream": (
-        Spelling("ack", "Publishers get an answer; without: --no-ack.", _always(no_ack="no")),
+        Spelling("ack", "Publishers get an ack; --no-ack switches it off.", _always(no_ack="no")),
         Spelling(
             "tags", "As --tag.", lambda values: {"placement.tags": values}, "WORDS", hidden=True
         ),
@@ -170,24 +170,26 @@ SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
         *_COMMON,
     ),
     "consumer": (
-        Spelling("pull", "Clients ask for messages.", _always(deliver_subject="")),
+        Spelling("pull", "A pull consumer: clients request messages.",
+                 _always(deliver_subject="")),
         Spelling(
-            "deliver", "all, new, last, subject, a sequence, a time, or so long ago as 1h.",
+            "deliver", "all, new, last, subject, a sequence, a time, or a duration ago as 1h.",
             _deliver, "START",
         ),
-        Spelling("pause", "Deliver nothing before a time, or for so long.", _pause, "TIME"),
+        Spelling("pause", "Deliver nothing before a time, or for a duration.", _pause, "TIME"),
         Spelling(
-            "heartbeat", "A sign of life when nothing is delivered; -1 is none.",
+            "heartbeat", "Interval of heartbeats while nothing is delivered; -1: none.",
             _one("idle_heartbeat", instead={"-1": ""}), "DURATION",
         ),
         Spelling("max-pending", _PENDING, _max_pending, "NUMBER"),
         Spelling("max-outstanding", _PENDING, _max_pending, "NUMBER", hidden=True),
         Spelling(
-            "sample", "Percent of acknowledgements the server reports; 0 is none.",
+            "sample", "Percent of acknowledgements that the server samples; 0: none.",
             _one("sample_freq", instead={"0": "", "-1": ""}), "PERCENT",
         ),
-        Spelling("replicas", "Copies of its state.", _replicas, "NUMBER", only="edit"),
-        Spelling("pinned-groups", "Groups of one client.", _groups("pinned_client"), "GROUPS"),
+        Spelling("replicas", "Copies of the consumer's state.", _replicas, "NUMBER", only="edit"),
+        Spelling("pinned-groups", "Priority groups, for a consumer with pinned clients.",
+                 _groups("pinned_client"), "GROUPS"),
         Spelling("overflow-groups", "Groups that wait.", _groups("overflow"), "GROUPS"),
         Spelling("prioritized-groups", "Groups in order.", _groups("prioritized"), "GROUPS"),
         *_COMMON,

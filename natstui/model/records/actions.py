@@ -39,11 +39,14 @@ _PURGE = (
     Field(
         "seq", "Before sequence", "count", "", "Only messages before this sequence.", flag="seq"
     ),
-    Field("keep", "Keep newest", "count", "", "All but the newest so many.", flag="keep"),
+    Field("keep", "Keep newest", "count", "", "How many of the newest messages to keep.",
+        flag="keep"),
 )  # fmt: skip
 _MESSAGE = Field("seq", "Sequence", "count", "", "The message to delete.")
 _PAUSE = Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m.")
-_FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ack floor.")
+_FROM = Field(
+    "seq", "From sequence", "count", "", "The sequence to start from; empty: the ack floor."
+)
 _PREFERRED = Field(
     "preferred", "To server", "text", "", "The next leader; empty lets the others elect one.",
     flag="preferred",
@@ -97,7 +100,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "step_down_stream": ActionTraits(
         "step down",
-        "let it elect another leader",
+        "elect another leader",
         "STREAM.LEADER.STEPDOWN.*",
         "never",
         "stream step-down",
@@ -106,7 +109,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "remove_peer_stream": ActionTraits(
         "remove peer",
-        "give up the copy on one server, and have another one make a new one",
+        "remove the copy on one server, and create a new one on another",
         "STREAM.PEER.REMOVE.*",
         "always",
         "stream peer-remove",
@@ -114,7 +117,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "restore_stream": ActionTraits(
         "restore",
-        "make a stream of a backup",
+        "create a stream from a backup",
         "STREAM.RESTORE.*",
         "never",
         "stream restore",
@@ -133,7 +136,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "delete_consumer": ActionTraits(
         "delete",
-        "delete it and what it knows of deliveries",
+        "delete the consumer and its delivery state",
         "CONSUMER.DELETE.*.*",
         "always",
         "consumer rm",
@@ -159,7 +162,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "unpin_consumer": ActionTraits(
         "unpin",
-        "take the pin from a client",
+        "unpin the client, so that another one receives",
         "CONSUMER.UNPIN.*.*",
         "never",
         "consumer unpin",
@@ -167,7 +170,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "step_down_consumer": ActionTraits(
         "step down",
-        "let it elect another leader",
+        "elect another leader",
         "CONSUMER.LEADER.STEPDOWN.*.*",
         "never",
         "consumer step-down",
@@ -176,7 +179,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "put_key": ActionTraits(
         "put",
-        "give a key another value",
+        "set a key to a new value",
         "",
         "sometimes",
         "kv put",
@@ -185,7 +188,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     "delete_key": ActionTraits("delete", "delete a key", "", "sometimes", "kv del"),
     "purge_key": ActionTraits("purge", "delete a key with its history", "", "always", "kv purge"),
     "put_object": ActionTraits("put", "store a file", "", "sometimes", "object put"),
-    "link_object": ActionTraits("link", "let a name stand for a file", "", "never", "object link"),
+    "link_object": ActionTraits("link", "link a name to a file", "", "never", "object link"),
     "delete_object": ActionTraits("delete", "delete a file", "", "always", "object rm"),
     "step_down_meta": ActionTraits(
         "step down",
@@ -196,28 +199,30 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         arguments=(_PREFERRED,),
     ),
     "kick_connection": ActionTraits(
-        "kick", "close the connection of a client, which may come back", "", "always", "kick"
+        "kick", "close the connection of a client, which may reconnect", "", "always", "kick"
     ),
     "remove_server": ActionTraits(
         "remove server",
-        "take a server that is gone for good out of the meta group",
+        "remove a server that will not come back from the meta group",
         "SERVER.REMOVE",
         "always",
         "meta peer-remove",
     ),
     "publish": ActionTraits(
         "publish",
-        "store a message, or roll up those before it",
+        "store a message, or roll up the earlier ones",
         "",
         "sometimes",
         "pub",
         ("messages copy",),
     ),
-    "request": ActionTraits("request", "ask and show the first reply", "", "sometimes", "request"),
+    "request": ActionTraits(
+        "request", "send a request and show the first reply", "", "sometimes", "request"
+    ),
     "reply": ActionTraits("reply", "answer requests", "", "never", "reply"),
     "pull": ActionTraits(
         "pull",
-        "take the next message",
+        "receive the next message",
         "CONSUMER.MSG.NEXT.*.*",
         "never",
         "consumer next",

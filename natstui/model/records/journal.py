@@ -126,7 +126,7 @@ def sent_command(entry: JournalEntry) -> str:
     asked: Config = json.loads(entry.request_json)
     subject = text_at(asked, "subject")
     if asked.get("copied_from"):
-        return f"# {sent_text(entry)}: the NATS CLI copies no messages"
+        return f"# {sent_text(entry)}: the NATS CLI cannot copy messages"
     match entry.action:
         case "pull" if asked.get("received"):
             ack = "--ack" if asked.get("acknowledges") else "--no-ack"
@@ -195,7 +195,7 @@ def done_here(entries: Sequence[JournalEntry], here: Place) -> list[JournalEntry
 
 def place_text(entry: JournalEntry) -> str:
     """Return where an entry was written, as `account A of LAB at nats://…`."""
-    account = f"account {entry.account}" if entry.account else "an account that is not known"
+    account = f"account {entry.account}" if entry.account else "an unknown account"
     return (
         f"{account} of {entry.place} at {entry.server}"
         if entry.place
@@ -255,15 +255,15 @@ def undo_text(entry: JournalEntry) -> str:
         else (f"stream {entry.stream}")
     )
     if entry.action == "delete_stream":
-        return f"make {what} again, without its messages"
+        return f"recreate {what}, without its messages"
     if entry.action == "delete_consumer":
-        return f"make {what} again, from its start and without what it knew"
+        return f"recreate {what}, from its start and without its delivery state"
     if entry.action in ("create_stream", "restore_stream", "create_consumer"):
         return f"delete {what}"
     if entry.action == "pause_consumer":
         return f"resume {what}"
-    back = f"give {what} its previous configuration back"
-    return f"{back}, but not what went with the change ({entry.loses})" if entry.loses else back
+    back = f"restore the previous configuration of {what}"
+    return f"{back}, but not what the change removed ({entry.loses})" if entry.loses else back
 
 
 def entry_text(entry: JournalEntry) -> str:
@@ -317,7 +317,7 @@ def _object_command(entry: JournalEntry) -> str:
 
 def _restore_command(entry: JournalEntry, request: Config) -> str:
     if text_at(request, "stream") != entry.stream:
-        return f"# restored as {entry.stream}: the NATS CLI keeps the name"
+        return f"# restored as {entry.stream}: the NATS CLI cannot restore under another name"
     replicas = number_at(request, "replicas")
     flags = [f"--replicas={replicas}"] if replicas else []
     return shlex.join(["nats", "stream", "restore", text_at(request, "folder"), *flags])

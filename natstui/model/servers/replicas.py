@@ -48,9 +48,9 @@ def is_away(one: Replica) -> bool:
 
 def replica_text(one: Replica, lag_count: int) -> str:
     """Return what a replica is, and since when its leader has heard nothing of it."""
-    heard = "never heard of by its leader"
+    heard = "never in contact with the leader"
     if one.active_ns:
         heard = f"heard of {duration_text(one.active_ns / 1e9)} ago"
     elif one.current:
-        heard = "not heard of yet"
+        heard = "no contact yet"
     return f"{state_of(one)}, lag {lag_count}, {heard}"

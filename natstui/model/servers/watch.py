@@ -203,7 +203,7 @@ def changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange]:
         if known is None:
             continue
         if one.down_since_us is not None and known.down_since_us is None:
-            found.append(ServerChange("server_down", name, f"server {name} does not answer"))
+            found.append(ServerChange("server_down", name, f"server {name} does not reply"))
         elif one.restarted_at_us != known.restarted_at_us:
             found.append(ServerChange("server_restarted", name, f"server {name} was restarted"))
         elif one.down_since_us is None and known.down_since_us is not None:

@@ -13,7 +13,7 @@ LEADER, NO_LEADER = "leader", "leaderless"
 SOURCES: dict[Source, str] = {
     "system": "the system account",
     "monitoring": "the monitoring ports",
-    "account": "the account: its own connections and traffic only",
+    "account": "the account: only its own connections and traffic",
 }
 
 
@@ -42,10 +42,10 @@ def meta_text(meta: Meta, *, answers: bool = True) -> str:
     """Return one sentence on the meta group; `answers` tells whether its leader does."""
     leader = f"led by {meta.leader}" if meta.leader else "without a leader"
     if meta.leader and not answers:
-        leader += ", which does not answer"
+        leader += ", which does not reply"
     text = f"{leader}, {counted(meta.size_count, 'member')}"
     if not meta.leader and meta.quorum_count is not None:
-        text += f", of which {meta.quorum_count} must be there"
+        text += f", of which {meta.quorum_count} are needed"
     text += f", {counted(meta.pending_count, 'entry')} pending".replace("entrys", "entries")
     if meta.snapshot_entries_count is not None:
         text += f"; {meta.snapshot_entries_count} since the last snapshot"
@@ -118,9 +118,8 @@ def removal_loss(meta: Meta, name: str) -> str:
     left = max(1, meta.size_count - 1)
     quorum = left // 2 + 1
     return (
-        f"its replicas of streams and consumers are dropped, and made again on other servers if "
-        f"there are any; {cluster_text(meta)} then has {counted(left, 'member')} and needs "
-        f"{quorum} "
+        "its replicas of streams and consumers are removed, and recreated on other servers if "
+        f"possible; {cluster_text(meta)} then has {counted(left, 'member')} and needs {quorum} "
         f"of them; {name} may come back only with an empty store"
     )
 

@@ -166,8 +166,11 @@ class AnalysisScreen(LiveScreen):
         if self._stop_asked:
             return "stopping …"
         back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "ctrl+x"
-        until = "" if self.state.replay is None else " until the replay is left"
-        return f"{stop} stops it  ·  {back} leaves, and it goes on{until}: :analyze shows it again"
+        until = "" if self.state.replay is None else " until you leave the replay"
+        return (
+            f"{stop} stops the analysis · {back} leaves, and the analysis continues{until}: "
+            ":analyze shows it again"
+        )
 
     @property
     def run(self) -> AnalysisRun | None:

@@ -426,16 +426,16 @@ class NatstuiApp(GuardedApp):
         """Leave, but ask first when that would throw typed text away, or end what runs."""
         states = [system.follower.state for system in self.parts.engines.systems.values()]
         if unsent := all_unsent(self, self.MODES):
-            title, leave = f"{unsent[0]} is not sent", "leave; what was typed is lost"
+            title, leave = f"{unsent[0]} is not sent", "leave; typed text is lost"
         elif works := at_work(states, recording=self.parts.recording.asked_for):
-            title, leave = " and ".join(dict.fromkeys(works)), "leave; it ends now"
+            title, leave = " and ".join(dict.fromkeys(works)), "leave; running work ends now"
         else:
             self._end()
             return
         run_task(self, self._ask_to_leave, title, leave)
 
     async def _ask_to_leave(self, title: str, leave: str) -> None:
-        pick = Pick(title, (("stay", "go back to it"), ("quit", leave)))
+        pick = Pick(title, (("stay", "stay here"), ("quit", leave)))
         if await self.push_screen_wait(pick) == "quit":
             self._end()
 

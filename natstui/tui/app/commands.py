@@ -135,7 +135,7 @@ def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
     except ValueError as error:
         raise UsageError(f"write :interval 2s ({error})") from error
     if not 0.1 <= seconds <= 3600:
-        raise UsageError("the interval lies between 100ms and 1h")
+        raise UsageError("the interval must be between 100ms and 1h")
     parts.polling.poll_every(seconds)
 
 
@@ -147,7 +147,7 @@ def _theme(app: App[int], parts: Parts, words: list[str]) -> None:
 
 def _note(app: App[int], parts: Parts, words: list[str]) -> None:
     if not words:
-        raise UsageError("write :note and what happened")
+        raise UsageError("write :note TEXT")
     parts.engines.send(WriteNote(0, " ".join(words)))
 
 
@@ -190,7 +190,7 @@ def _guide(_app: App[int], parts: Parts, _words: list[str]) -> None:
 
 def _contexts(app: App[int], parts: Parts, words: list[str]) -> None:
     if len(words) > 1:
-        raise UsageError("write :ctx NAME, or :ctx -NAME to watch it no longer")
+        raise UsageError("write :ctx NAME to watch a system, or :ctx -NAME to stop watching")
     if not words:
         parts.systems.ask()
     elif words[0].startswith("-"):
@@ -201,7 +201,7 @@ def _contexts(app: App[int], parts: Parts, words: list[str]) -> None:
 
 def _account(app: App[int], parts: Parts, words: list[str]) -> None:
     if len(words) != 1:
-        raise UsageError("write :account NAME; the servers (4) tell which there are")
+        raise UsageError("write :account NAME; the servers screen (4) lists accounts")
     app.run_worker(parts.systems.go_to_account(words[0]))
 
 
@@ -231,7 +231,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(
         ("servers", "server", "srv"),
         "",
-        "every server, its leaders; our account, permissions, cost",
+        "servers and leaders; this account, permissions, cost of watching",
         _mode("server"),
     ),
     Word(("findings", "fi"), "", "what is wrong now, worst first", _mode("findings")),
@@ -241,7 +241,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(
         ("payload",),
         "SIZE",
-        f"what the senders of a running benchmark send from now on: {HOW}",
+        f"set what the senders of the running benchmark send from now on: {HOW}",
         _payload,
         "server",
     ),
@@ -251,60 +251,60 @@ COMMANDS: tuple[Word, ...] = (
     Word(
         ("journal", "jo"),
         "",
-        "changes made from here, and the way back",
+        "changes made from here, with undo",
         _manage("journal"),
         "server",
     ),
-    Word(("undo",), "", "take the last change back", _manage("undo"), "server"),
+    Word(("undo",), "", "undo the last change", _manage("undo"), "server"),
     Word(("add",), "", "make a stream", _manage("add-stream"), "server"),
     Word(
         ("subscribe", "sub"),
         "[SUBJECT]",
-        "what is published, counted by subject, with the newest messages; > is all",
+        "published messages, counted by subject, and the newest ones; > means all",
         _sub,
         "server",
     ),
     Word(
         ("backup",),
         "[STREAM] [FOLDER]",
-        "write a stream into a folder: the one in view, or named; * or none is every stream",
+        "back up the stream in view or NAME into a folder; * or none: every stream",
         _backup,
         "server",
     ),
     Word(
         ("restore",),
         "[FOLDER]",
-        "make streams of a backup, never over one that exists",
+        "create streams from a backup; never replaces an existing one",
         _restore,
         "server",
     ),
     Word(("interval",), "2s", "poll at this interval", _interval, "server"),
     Word(("pause",), "", "stop or resume polling", _key("polling", "pause"), "server"),
     Word(("refresh",), "", "poll at once", _key("polling", "now"), "server"),
-    Word(("note",), "TEXT", "write a note at this moment", _note, "server"),
+    Word(("note",), "TEXT", "add a note at this moment", _note, "server"),
     Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
     Word(("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _sessions),
     Word(("export",), "", "write the streams or consumers in view to files", _export),
-    Word(("live",), "", "back from a replay to the server", _live, "replay"),
+    Word(("live",), "", "leave a replay and return to the server", _live, "replay"),
     Word(("compare",), "", "what changed since the moment A", _key("replay", "compare"), "replay"),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(
         ("contexts", "ctx"),
         "[NAME]",
-        "the systems watched: go to one, add it; -NAME watches it no longer",
+        "watched systems: show or add NAME; -NAME stops watching it",
         _contexts,
         "server",
     ),
     Word(
         ("account", "acc"),
         "NAME",
-        "another account of this system beside it, as the system account tells of it",
+        "watch another account of this system too, through the system account",
         _account,
         "server",
     ),
     Word(("theme",), "THEME", "another look", _theme),
-    Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
-    Word(("guide",), "", "twelve steps through natstui; again ends them", _guide),
+    Word(("analyze",), "[SESSION]", "analyse a recording: NAME, or the newest", _analyze),
+    Word(("guide",), "", "twelve steps through natstui; once more ends them", _guide),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )
@@ -312,8 +312,8 @@ WORDS = [name for word in COMMANDS for name in word.names if len(name) > 3]
 
 
 _NEEDS = {
-    "server": ":{word} needs a live server, and this is a recording",
-    "replay": ":{word} needs a recording, and this is a live server: :sessions lists recordings",
+    "server": ":{word} needs a live server, but this is a recording",
+    "replay": ":{word} needs a recording, but this is a live server: :sessions lists recordings",
 }
 
 

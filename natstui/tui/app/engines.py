@@ -131,7 +131,7 @@ class Engines:
         if system is None:
             return self.acting
         if system not in self.systems:
-            raise UsageError(f"{clean_line(system)} is not watched any more")
+            raise UsageError(f"{clean_line(system)} is no longer watched")
         return self.systems[system]
 
     def state_of(self, system: LiveSystem) -> State:
@@ -193,7 +193,7 @@ class Engines:
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
         """Send a command with a new id; it fails at once in a replay if only a server could do it.
 
-        Raises UsageError for a system that is not watched any more.
+        Raises UsageError for a system that is no longer watched.
         """
         if not self.replaying:
             of = self.of(system)
@@ -230,14 +230,14 @@ class Engines:
     def remove(self, system: str) -> None:
         """Watch a system no longer, and end its engine."""
         if len(self.systems) == 1:
-            raise UsageError(f"{clean_line(system)} is the only system: q leaves natstui")
+            raise UsageError(f"{clean_line(system)} is the only system: to leave natstui, press q")
         self._left[system] = self.of(system)
         del self.systems[system]
         if self.current == system:
             self.current = next(iter(self.systems))
         follower = self._left[system].follower
         self._close(follower)
-        follower.fold(LinkChanged(follower.state.now_at_us, "closed", "not watched any more"))
+        follower.fold(LinkChanged(follower.state.now_at_us, "closed", "no longer watched"))
         self.show_soon()
 
     def _show_newer(self, follower: Follower) -> None:

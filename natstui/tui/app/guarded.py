@@ -114,7 +114,7 @@ class GuardedApp(App[int]):
         if screen is not None and not screen.is_mounted:
             later = partial(self.run_action, action, default_namespace, namespaces)
             return screen.call_later(later)
-        with contained("what the key asked for", self.report_defect):
+        with contained("the action of the key", self.report_defect):
             if not await super().run_action(action, default_namespace, namespaces):
                 return False
         return True

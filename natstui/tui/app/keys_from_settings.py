@@ -29,10 +29,12 @@ def checked_keys(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             complaints.append(f"viewer.keys: there is no action {action!r}{hint}")
         elif bad := [key for key in keys.split(",") if not _is_key(key.strip())]:
-            complaints.append(f"viewer.keys.{action}: {bad[0]!r} is no key")
+            complaints.append(f"viewer.keys.{action}: {bad[0]!r} is not a key")
         elif taken := [key for key in keys.split(",") if key.strip() in _TAKEN_BY_TERMINALS]:
             same = _TAKEN_BY_TERMINALS[taken[0].strip()]
-            complaints.append(f"viewer.keys.{action}: terminals send {taken[0]!r} for {same}")
+            complaints.append(
+                f"viewer.keys.{action}: terminals cannot tell {taken[0]!r} from {same}"
+            )
         else:
             good[action] = keys
     return good, complaints

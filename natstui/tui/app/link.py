@@ -37,7 +37,7 @@ _ENDED = "the engine ended before it replied"
 
 def _endless(most_bytes: int) -> str:
     return (
-        f"the engine writes more than {bytes_text(most_bytes)} without a line end: it is no "
+        f"the engine writes more than {bytes_text(most_bytes)} without a line end: it is not an "
         "engine of natstui"
     )
 
@@ -97,8 +97,12 @@ class Link:
         try:
             code = self._process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise EngineFailed("the engine does not begin as one of natstui does", 1) from None
-        raise EngineFailed(self.last_stderr_line() or "the engine ended without a word", code or 1)
+            raise EngineFailed(
+                "the process is not an engine of natstui: its first line is wrong", 1
+            ) from None
+        raise EngineFailed(
+            self.last_stderr_line() or "the engine ended without any output", code or 1
+        )
 
     def _first_line(self, tell: Callable[[str], None], end_s: float) -> bytes | None:
         """Read one line byte by byte: a buffer would also take what comes right after it.
@@ -221,7 +225,7 @@ class Link:
         """
         line = encode_command(command)
         if len(self._unsent) + len(line) > _KEPT_BYTES:
-            raise EngineFailed("the engine takes no commands: it hangs", 1)
+            raise EngineFailed("the engine accepts no commands: it hangs", 1)
         waiting = bool(self._unsent)
         self._unsent += line
         if not waiting:

@@ -59,7 +59,7 @@ async def follow(app: GuardedApp, follower: Follower, heard: EngineCallbacks) ->
     try:
         async for record in follower.link.records(left_out):
             newer = False
-            with contained("taking in what the engine said", app.report_defect):
+            with contained("reading the engine's output", app.report_defect):
                 newer = await _taken(follower, record)
                 heard.said(record, follower)
                 follower.prefer(record)

@@ -107,7 +107,7 @@ async def close_covering(app: App[int]) -> bool:
     while len(app.screen_stack) > 1:
         top = app.screen
         if isinstance(top, LiveScreen) and (held := top.unsent()):
-            app.notify(f"{held} is not sent, and stays open", severity="warning")
+            app.notify(f"{held} is not sent yet, and stays open", severity="warning")
             return False
         await app.pop_screen()
     return True
@@ -225,7 +225,7 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
         return MessagesScreen(stream, consumer, int(first_seq) if first_seq else None)
     subjects = strings_at(json.loads(_stream_json(state, stream)), "subjects")
     if not subjects:
-        raise UsageError(f"{stream} stores no subjects of its own to follow")
+        raise UsageError(f"{stream} has no subjects of its own to follow")
     return TailScreen(stream, subjects)
 
 
@@ -286,7 +286,7 @@ def _action_screen(action: str, targets: Sequence[Target], state: State) -> Live
     word, _, number = action.partition(" ")
     spec = SPECS.get(word)
     if spec is None or not spec.is_asked or not targets:
-        raise UsageError(f"there is nothing to {action}")
+        raise UsageError(f"there is nothing to {action} here")
     production = state.started is not None and state.started.production
     return ActionScreen(spec, targets, production, int(number) if number else None)
 

@@ -48,7 +48,7 @@ class Draft:
         try:
             texts = texts_of(document)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"it has another form than a scenario: {error}") from error
+            raise ValueError(f"it is not a valid scenario: {error}") from error
         self.document, self.texts = document, texts
         self.base = (name, document) if name else None
 
@@ -154,7 +154,7 @@ class BenchmarkForm(LiveScreen):
         base = self.draft.base[0] if self.draft.base else "a benchmark"
         run, file = key_of(self, "bench.form.run"), key_of(self, "bench.form.file")
         more = len(self.draft.document.get("role", [])) - 2
-        others = f"; {more} more roles are in the file" if more > 0 else ""
+        others = f"; the file has {more} more roles" if more > 0 else ""
         self.caption.update(safe(f"{base}: {run} runs it, {file} a scenario or its file{others}"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

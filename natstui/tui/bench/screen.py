@@ -150,7 +150,7 @@ class Steering(ScreenPart):
                 self._steer(ChangePayload(0, text))
 
         prompt = Prompt(
-            f"Payload from now on: {HOW}",
+            f"New payload: {HOW}",
             payload_text(payload),
             refusal=lambda text: _payload_understood(text, payload)[1],
             meaning=lambda text: _payload_understood(text, payload)[0],
@@ -430,7 +430,7 @@ class BenchmarkScreen(LiveScreen):
             caption = caption.stylize(style_of("primary"), *full.span())
         self.caption.update(caption, layout=False)
         self.big.show(main_figures(view), is_large=view.finished is not None)
-        none = f"no benchmark has run{_pick_hint(self)}; ready scenarios are there too"
+        none = f"no benchmark has run{_pick_hint(self)}, which also has ready scenarios"
         none = none if view.planned is None else ""
         self.summary.show(view.summed, none, uncorrected=self._with_uncorrected)
         if view.planned is None:

@@ -132,7 +132,7 @@ class ClientsScreen(TableScreen):
         found = self.asking.found
         notes = self.notes(found) if found is not None else []
         if self.READS and found is None:
-            notes = [f"each is read once more while this reads: {self.READS}"]
+            notes = [f"natstui receives a copy of each one: {self.READS}"]
         self.query_one("#note", Static).update(safe("; ".join(notes)))
         super().refresh_state()
 
@@ -153,7 +153,7 @@ class ClientsScreen(TableScreen):
         if self.state.replay is not None:
             return NO_SERVER
         if self.asking.goes_on and self.READS and not self.asking.problem:
-            return "who is found is shown when the time is over, or when it is ended"
+            return "the clients appear when the time is over, or when you stop"
         asks = self.asking.goes_on or self.asking.found is None
         return self.asking.problem or ("asking every server …" if asks else "no client was found")
 
@@ -208,10 +208,10 @@ class PullersScreen(ClientsScreen):
         """Return what waits in the server, who was not heard, and the cost."""
         if found.heard is None or found.consumer is None:
             return []
-        notes = [f"{counted(found.consumer.waiting_count, 'pull')} waiting in the server"]
+        notes = [f"{counted(found.consumer.waiting_count, 'pull')} open"]
         seen = {pin for asker in found.heard.askers for pin in asker.pins}
         notes += [
-            f"pinned: {clean_line(pin)}, which sent no pull meanwhile"
+            f"pinned: {clean_line(pin)}, sent no pull during this time"
             for pin in found.consumer.pins
             if pin not in seen
         ]

@@ -40,12 +40,12 @@ from natstui.units import (
 )
 
 _PULLS = (
-    "who pulls is in no list of a server: "
-    "natstui consumer clients STREAM NAME --for 30s reads the pulls of a consumer"
+    "servers do not list who pulls: natstui consumer clients STREAM NAME --for 30s reads the "
+    "pulls of a consumer"
 )
 _PUBLISHES = (
-    "servers count its messages, pulls and acks too, but not by subject: "
-    "natstui stream publishers STREAM shows who publishes"
+    "servers count messages, pulls and acks, but not by subject: natstui stream publishers "
+    "STREAM shows who publishes"
 )
 
 
@@ -121,18 +121,18 @@ def _held(held: Sequence[PushDelivery]) -> Section:
     lines = [
         line("", f"{it.stream} › {it.consumer}, {count_text(it.delivered_msgs)} delivered")
         for it in held
-    ] or [line("", "no push consumer delivers to it", "dim")]
+    ] or [line("", "no push consumer delivers to this client", "dim")]
     return Section("CONSUMERS IT HOLDS", (*lines, line("", _PULLS, "dim")))
 
 
 def _publishes() -> Section:
-    return Section("STREAMS IT PUBLISHES TO", (line("", _PUBLISHES, "dim"),))
+    return Section("STREAMS OF ITS PUBLISHES", (line("", _PUBLISHES, "dim"),))
 
 
 def _subscriptions(one: ClientConnection) -> Section:
     lines = [_subscription(it.subject, it.queue, it.delivered_msgs) for it in one.listening]
     if (more := one.subscriptions_count - len(lines)) > 0 and lines:
-        lines.append(line("", f"and {more:,} that got less", "dim"))
+        lines.append(line("", f"and {more:,} with fewer messages", "dim"))
     told = f"SUBSCRIPTIONS ({one.subscriptions_count:,})"
     return Section(told, tuple(lines) or (line("", "none", "dim"),))
 
@@ -214,7 +214,9 @@ class ConnectionDetail(ChartedScreen):
         recorded = self.state.connections
         rows = () if recorded is None else recorded.newest.rows
         one = next((row for row in rows if row.key == self._one.key), None)
-        self._problem = "" if one is not None else "it is not in the recording at this moment"
+        self._problem = (
+            "" if one is not None else "the connection is not in the recording at this moment"
+        )
         self._one, self._held_among = one or self._one, None
         self._traffic = None if recorded is None else recorded.traffic.get(self._one.key)
 
@@ -224,7 +226,7 @@ class ConnectionDetail(ChartedScreen):
             return
         self._problem, seen = "", _decoder.decode(reply.body_json)
         if not seen.rows:
-            self._problem = "it has ended, and its server remembers it no more"
+            self._problem = "the connection has ended, and its server has forgotten it"
             return
         before, self._seen = self._seen, seen
         self._one, self._held_among = seen.rows[0], None

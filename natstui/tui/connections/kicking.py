@@ -41,7 +41,7 @@ class Kicking(ScreenPart):
 
 async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConnection) -> None:
     called = connection.called
-    question = f"{kick_question(connection)}. Type {called} to do it"
+    question = f"{kick_question(connection)}. Type {called} to confirm"
     typed = await screen.app.push_screen_wait(Prompt(question, word=called))
     if typed is not None:
         server_id, number = connection.server_id, connection.connection_id

@@ -33,9 +33,9 @@ _decoder = decoder_of(Connections)
 
 _RENEWED_AFTER_S = 5.0
 _NOT_RECORDED = (
-    "this recording holds no connections: only connections = true in [session] records them"
+    "this recording has no connections: set connections = true in [session] to record them"
 )
-_NO_CLOSED = "a recording holds no closed connections"
+_NO_CLOSED = "a recording has no closed connections"
 
 
 class ConnectionsScreen(TableScreen):

@@ -82,6 +82,9 @@ def tap_sections(tapped: Tapped) -> list[Section]:
     unsettled = tuple(line(*words) for words in tap_unsettled(tapped))
     return [
         Section("ANSWERS", counts),
-        Section("NOT ACKNOWLEDGED", unsettled or (line("", "none that was answered"),)),
+        Section(
+            "NOT ACKNOWLEDGED",
+            unsettled or (line("", "no message was acked, nak'd or terminated"),),
+        ),
         Section("", (line("", HONEST),)),
     ]

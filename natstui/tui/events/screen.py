@@ -63,7 +63,7 @@ class EventsScreen(TableScreen):
         """Go to the consumer, else the stream, that the event is about."""
         event = self.chosen()
         if not isinstance(event, Advisory) or not event.stream:
-            self.notify("this event belongs to no stream", timeout=2)
+            self.notify("this event does not belong to a stream", timeout=2)
         elif (event.stream, event.consumer) in {
             key[:2] for key in self.state.consumers.roster.keys
         }:
@@ -118,7 +118,7 @@ class EventsScreen(TableScreen):
         found_us, at = max(before) if before else min(times)
         self.table.move(at)
         if not before:
-            self.notify(f"the oldest here is of {local_text(found_us)}", timeout=4)
+            self.notify(f"the oldest event here is from {local_text(found_us)}", timeout=4)
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table; what is not kept any more is no quiet time."""

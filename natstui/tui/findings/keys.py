@@ -28,7 +28,7 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
 from natstui.units import parse_duration_ns
 
-_EXAMPLE = "1h the client is being mended"
+_EXAMPLE = "1h the client is being fixed"
 _LONGEST_S = 366 * 86_400.0
 
 
@@ -63,7 +63,7 @@ class FindingKeys(ScreenPart):
         """List the messages of its evidence, else the newest of its stream."""
         finding = self._chosen()
         if finding is None or not finding.entity.stream:
-            self._say("it is about no stream")
+            self._say("the finding is not about a stream")
         else:
             message = messages_message(finding)
             self._screen.app.post_message(message)
@@ -131,7 +131,7 @@ def _help_of(what: str) -> str:
 def silence_question(finding: Finding) -> str:
     """Return the question above the line."""
     what = f"{finding.kind.code} {finding.kind.word} of {entity_text(finding.entity)}"
-    return f"Silence {what}: for how long, and why? As {_EXAMPLE}"
+    return f"Silence {what}: for how long, and why? Example: {_EXAMPLE}"
 
 
 def _parts(text: str) -> tuple[float, str]:
@@ -145,9 +145,9 @@ def silence_refusal(text: str) -> str:
     try:
         for_s, reason = _parts(text)
     except ValueError as error:
-        return f"The first word is no time ({error}): write it as {_EXAMPLE}"
+        return f"The first word is not a duration ({error}): write it as {_EXAMPLE}"
     if not 0 < for_s <= _LONGEST_S:
-        return "The time must be longer than 0 and at most a year"
+        return "The duration must be longer than 0 and at most a year"
     return "" if reason else f"A reason is missing: write it as {_EXAMPLE}"
 
 

@@ -14,7 +14,7 @@ from natstui.tui.frame.view import GLYPHS, LOOKS, View
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import counted, duration_text, local_text
 
-CALM = "Nothing is wrong that natstui can see"
+CALM = "natstui found nothing wrong"
 _SEQUENCES_SHOWN = 20
 _DAY = "%Y-%m-%d %H:%M:%S"
 
@@ -110,7 +110,7 @@ def _decided_by(finding: Finding) -> list[Line]:
         lines.append(line("reported", f"once it holds for {enter}"))
     if kind.leave_s:
         lines.append(line("over", f"once it is absent for {leave}"))
-    return lines or [line("", "the state itself: no threshold", "dim")]
+    return lines or [line("", "no threshold: the state itself is the finding", "dim")]
 
 
 def calm_sections(states: Sequence[State]) -> list[Section]:
@@ -127,7 +127,7 @@ def calm_sections(states: Sequence[State]) -> list[Section]:
     ]
     return [
         Section("LOOKED AT", (line("", ", ".join(seen)),)),
-        Section("NOT SEEN", tuple(denied) or (line("", "nothing is hidden from us", "dim"),)),
+        Section("NOT SEEN", tuple(denied) or (line("", "natstui may read everything", "dim"),)),
     ]
 
 

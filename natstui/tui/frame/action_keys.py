@@ -96,15 +96,15 @@ class ActionSpec:
 
 
 _MESSAGES = "stored messages, without a consumer"
-_CLONE = "make one more like it"
-_DEAD = "messages that it gave up, and having them delivered again"
-_TAP = "count its acknowledgements for a while"
-_CLIENTS = "its clients, with their connections"
-_PUBLISHERS = "the clients that publish to it, with their connections"
+_CLONE = "create a copy of the configuration"
+_DEAD = "messages dropped after max deliver, and sending them again"
+_TAP = "count acks, naks and terms for a while"
+_CLIENTS = "the clients, with their connections"
+_PUBLISHERS = "the publishing clients, with their connections"
 _PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
 UNDO = ActionSpec(
     "undo", None, "u", "Undo", "undo", takes="none",
-    says="take the last change back, as far as it can be",
+    says="undo the last change, as far as possible",
 )  # fmt: skip
 
 STREAM_ACTIONS = (
@@ -154,7 +154,7 @@ PUBLISH_THIS = ActionSpec(
 )
 SEND_AGAIN = ActionSpec(
     "send-again", "publish", "x", "Send again", "dead.again", True, "marked",
-    "store them again, under their own subjects or another",
+    "publish them again, to their own subject or another",
 )  # fmt: skip
 PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", takes="one")
 DELETE_MESSAGE = ActionSpec(
@@ -176,13 +176,13 @@ KEY_ACTIONS = (
 REVERT = ActionSpec("revert-key", "put_key", "x", "Revert", "key.revert", True, "one")
 ADD_BUCKET = ActionSpec(
     "add-bucket", "create_stream", "a", "Add", "bucket.add", True, "none",
-    "make a key-value bucket or an object store",
+    "create a key-value bucket or an object store",
 )  # fmt: skip
 PUT_OBJECT = ActionSpec("put-object", "put_object", "a", "Put", "object.put", True, "none")
 LINK_OBJECT = ActionSpec("link-object", "link_object", "L", "Link", "object.link", True, "one")
 SEAL_STORE = ActionSpec(
     "seal-store", "edit_stream", "S", "Seal", "object.seal", True, "none",
-    "nothing can be stored or removed any more, for ever",
+    "for ever: nothing can be stored or removed any more",
 )  # fmt: skip
 DELETE_OBJECT = ActionSpec(
     "delete_object", "delete_object", "ctrl+d", "Delete", "object.delete", True, "one"
@@ -273,8 +273,5 @@ def replaced_text(state: State, target: Target) -> str:
     kind = "stream" if target.consumer is None else "consumer"
     what = f"{kind} {target.consumer or target.stream}"
     if now_us is None:
-        return f"{what} was deleted: this screen was opened on it"
-    return (
-        f"{what} was deleted and made again at {local_text(now_us)}: "
-        "this screen was opened on the one before"
-    )
+        return f"{what} was deleted: this screen shows its last state"
+    return f"{what} was recreated at {local_text(now_us)}: this screen shows the old one"

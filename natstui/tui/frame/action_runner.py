@@ -127,7 +127,7 @@ class Managing(ScreenPart):
         if SPECS[what].needs_consumer:
             found = [one for one in found if one.consumer is not None]
         if not found and takes != "none":
-            self._screen.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
         wanted = found[:1] if takes == "one" else found
         if what == "pull":
@@ -149,7 +149,7 @@ class Managing(ScreenPart):
             self._screen.notify(refused, severity="warning", markup=False)
             return
         if not targets:
-            self._screen.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
         stream, consumer, _ = targets[0]
         one = f"{stream} › {consumer}" if consumer else stream

@@ -15,13 +15,16 @@ def read_only(state: State) -> str:
     if started is None or not started.read_only:
         return ""
     if started.account is not None:
-        return f"read-only: the account {clean_line(started.account)} is only watched"
+        return (
+            f"read-only: the account {clean_line(started.account)} is watched through the "
+            "system account"
+        )
     return "read-only"
 
 
 def not_allowed(state: State) -> str:
     """Return why something may not be done that is not allowed."""
-    return read_only(state) or "you have no permission for it"
+    return read_only(state) or "you have no permission for this"
 
 
 def allowed(state: State, what: str) -> bool:

@@ -53,7 +53,7 @@ async def _request_typed(
 ) -> Answered | None:
     shown = _confirmation.decode(confirmation_json)
     question = f"{shown.question[:1].upper()}{shown.question[1:]}"
-    prompt = Prompt(f"{question}. Type {shown.name} to do it", word=shown.name)
+    prompt = Prompt(f"{question}. Type {shown.name} to confirm", word=shown.name)
     typed = await screen.app.push_screen_wait(prompt)
     if typed is None:
         return None

@@ -97,7 +97,7 @@ def gap_text(event: Gap | ClockStepped) -> str:
     """Return what a recording does not hold, or how the clock moved."""
     if isinstance(event, Gap):
         return clean_line(event.reason)
-    return f"the wall clock was set by {event.step_us / 1e6:+.3f} s"
+    return f"the clock was changed by {event.step_us / 1e6:+.3f} s"
 
 
 def look(event: Happening) -> str:

@@ -48,11 +48,11 @@ _TOLD_AGAIN_S = 60.0
 """A defect that comes with every poll is reported again after this time."""
 _KEEP_OR_DROP = (
     ("keep", "go back to it"),
-    ("drop", "close it; what was typed is lost"),
+    ("drop", "close the form; typed text is lost"),
 )
 _ASKED_AGAIN_S = 0.25
 """How often it checks whether a question may be asked again."""
-NO_SERVER = "this is a recording: there is no server behind it"
+NO_SERVER = "this is a recording: there is no server to change"
 _OF_A_SERVER = {"raw", "again", "row_actions"}
 
 

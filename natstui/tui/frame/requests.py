@@ -177,7 +177,7 @@ async def _guard(
     def tell(sentence: str) -> None:
         app.notify(sentence, severity="error", timeout=_DEFECT_SHOWN_S)
 
-    with contained("what was asked for", tell):
+    with contained("the requested data", tell):
         try:
             await function(*arguments)
         except NatstuiError as error:

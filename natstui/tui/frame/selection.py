@@ -107,7 +107,7 @@ class SelectionScreen(TableScreen):
         rows = self.rows
         every = [rows.key(row) for row in rows.order] if rows is not None else []
         if len(names := systems_of(self.table.marks or every)) > 1:
-            text = f"these are rows of {' and '.join(names)}: mark those of one system"
+            text = f"rows of {' and '.join(names)} are marked: mark rows of one system only"
             self.notify(text, severity="warning", markup=False)
             return
         streams, consumers = selected(every, self.table.marks)

@@ -187,7 +187,7 @@ class Where:
         if len(names) < 2:
             return ""
         named = clean_line(" and ".join(names))
-        return f"these are rows of {named}: a key acts on one system, so mark rows of one"
+        return f"rows of {named} are marked: mark rows of one system only"
 
     def take(self, state: State) -> None:
         """Know this from now on."""

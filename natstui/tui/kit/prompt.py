@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-_AGAIN = "What you typed is not sent. Escape again drops it, enter sends it."
+_AGAIN = "Your text is not sent. Escape again discards it, enter sends it."
 
 
 class Prompt(TerminalSized, ModalScreen[str | None]):
@@ -83,7 +83,7 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
 
     def _why_not(self, text: str) -> str:
         if self._word is not None and text != self._word:
-            return f"That is not {self._word}: nothing was done"
+            return f"That is not {self._word}: nothing was changed"
         return self._refusal(text) if self._refusal is not None else ""
 
     def _tell_refused(self, reason: str) -> None:

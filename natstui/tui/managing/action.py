@@ -113,7 +113,7 @@ class ActionScreen(LiveScreen):
         self.effect.update(safe(self._ready_text()))
         if CATALOGUE[self.spec.action].removes == "never":
             return
-        self.effect.update(safe("counting what it removes …"))
+        self.effect.update(safe("counting the messages that this removes …"))
         self._uncounted = set(self.targets)
         run_task(self, self._count_all, body, replaces="count")
 
@@ -148,7 +148,7 @@ class ActionScreen(LiveScreen):
     def _ready_text(self) -> str:
         if self.word is None:
             return f"{key_of(self, 'action.send')} does it."
-        return f"This cannot be undone. Type {self.word} and press enter to do it."
+        return f"This cannot be undone. Type {self.word} and press enter to confirm."
 
     def action_send(self) -> None:
         """Do it to every target."""
@@ -158,12 +158,14 @@ class ActionScreen(LiveScreen):
             self.effect.update(safe(str(error), "error"))
             return
         if self.word is not None and self.typed != self.word:
-            self.effect.update(safe(f"Type {self.word} to do it.", "error"))
+            self.effect.update(safe(f"Type {self.word} to confirm.", "error"))
             return
         if self._is_sending:
             return
         if self._uncounted:
-            self.effect.update(safe("counting what it removes: try again in a moment"))
+            self.effect.update(
+                safe("still counting the messages that this removes: try again in a moment")
+            )
             return
         self._is_sending = True
         self.effect.update(safe("sending …"))

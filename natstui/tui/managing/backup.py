@@ -33,7 +33,7 @@ from natstui.units import bytes_text, counted
 _seen = decoder_of(BackupSeen)
 _WHILE_RUNNING = (
     ("stay", "watch it"),
-    ("leave", "it goes on, and a message says how it ended"),
+    ("leave", "leave; it continues, and a message reports the result"),
     ("stop", "end it; nothing of it stays"),
 )
 
@@ -167,7 +167,7 @@ def _moved_text(verb: str, moved: FileMoved | None) -> str:
         return f"{what}{bytes_text(moved.moved_bytes)} of {bytes_text(moved.whole_bytes)} sent"
     # What is written is compressed: the size on the server is no measure of its end.
     whole = bytes_text(moved.whole_bytes)
-    return f"{what}{bytes_text(moved.moved_bytes)} written; on the server it takes {whole}"
+    return f"{what}{bytes_text(moved.moved_bytes)} written; on the server the stream uses {whole}"
 
 
 class BackupScreen(_MovingScreen):
@@ -183,7 +183,7 @@ class BackupScreen(_MovingScreen):
     def asks(self) -> tuple[str, str]:
         """Return the question for the folder, and what is offered."""
         offered = f"{self.stream}-backup" if self.stream else "account-backup"
-        return f"Back up {self._what()} into which new folder, where the engine runs?", offered
+        return f"Back up {self._what()} into which new folder (on the engine's machine)?", offered
 
     def _what(self) -> str:
         streams = self.state.streams
@@ -210,14 +210,14 @@ class RestoreScreen(_MovingScreen):
 
     def asks(self) -> tuple[str, str]:
         """Return the question for the folder, and what is offered."""
-        return "Restore which folder, where the engine runs?", ""
+        return "Restore which folder (on the engine's machine)?", ""
 
     def begin(self) -> None:
         """Read the folder first."""
         run_task(self, self._restore, replaces="restore")
 
     async def _restore(self) -> None:
-        self.caption.update(safe(f"restore of {self.folder}  ·  reading it …"))
+        self.caption.update(safe(f"restore of {self.folder}  ·  reading the backup …"))
         self.told = ()
         self.text.show([])
         reply = await self.engine.request(LookAtBackup(0, self.folder))
@@ -232,7 +232,7 @@ class RestoreScreen(_MovingScreen):
         to_stream: str | None = ""
         if seen.present and len(seen.rows) > 1:
             there = ", ".join(seen.present)
-            self._refuse(f"on the server already: {there}; nothing is restored over it")
+            self._refuse(f"already on the server: {there}; an existing stream is never replaced")
             return
         if seen.present:
             to_stream = await self._type_name(seen)
@@ -253,7 +253,7 @@ class RestoreScreen(_MovingScreen):
         def refusal(text: str) -> str:
             return f"{text.strip()} exists already" if text.strip() in ("", stream) else ""
 
-        question = f"{stream} exists, and nothing is restored over it. Under which other name?"
+        question = f"{stream} exists and is never replaced. Restore under which other name?"
         prompt = Prompt(clean_line(question), f"{stream}-restored", refusal=refusal)
         text = await self.app.push_screen_wait(prompt)
         return None if text is None else text.strip()
@@ -261,10 +261,10 @@ class RestoreScreen(_MovingScreen):
     async def _confirm(self, seen: BackupSeen, to_stream: str) -> str | None:
         """Return the name typed in production, empty elsewhere; None: cancelled."""
         name = to_stream or seen.name
-        question = f"Make {counted(len(seen.rows), 'stream')} of this backup?"
+        question = f"Create {counted(len(seen.rows), 'stream')} from this backup?"
         started = self.state.started
         if started is not None and started.production:
-            text = clean_line(f"This is production. {question} Type {name} to do it")
+            text = clean_line(f"This is production. {question} Type {name} to confirm")
             return await self.app.push_screen_wait(Prompt(text, word=name))
         does = "; ".join(f"{to_stream or row.stream}: {row.text}" for row in seen.rows[:3])
         options = (("restore", clean_line(does)), ("leave", "nothing is made"))

@@ -79,10 +79,10 @@ class RawScreen(LiveScreen):
             import yaml
 
             text = yaml.safe_dump(self._body, sort_keys=False, allow_unicode=True)
-            self._tell("YAML of what the server writes")
+            self._tell("the server's data as YAML")
             self.raw.show(text, "yaml")
         else:
-            self._tell("JSON as the server writes it")
+            self._tell("the server's data as JSON")
             self.raw.show(json.dumps(self._body, indent=2, ensure_ascii=False), "json")
 
     def action_reformat(self) -> None:

@@ -49,10 +49,13 @@ async def send_again(
     """Ask which messages, from labels and their sequences, and where to; then send them."""
     app, engine = screen.app, screen.engine
     labels = [(label, _span(seqs)) for label, seqs in choices.items()]
-    label = await app.push_screen_wait(Pick("Send which of them again?", labels))
+    label = await app.push_screen_wait(Pick("Send which messages again?", labels))
     if label is None:
         return
-    question = "To which subject? Empty: each to its own, where every consumer of it gets it again"
+    question = (
+        "To which subject? Empty: each to its own subject, where all its consumers receive it "
+        "again"
+    )
     subject = await app.push_screen_wait(Prompt(question, refusal=_subject_refusal))
     if subject is None:
         return
@@ -63,7 +66,7 @@ async def send_again(
         return
     counts = _count_decoder.decode(reply.body_json)
     if not counts.messages_count:
-        app.notify("none of them is stored any more", severity="warning")
+        app.notify("none of these messages is stored any more", severity="warning")
         return
     options = [("send", "store them again"), ("leave", "nothing is sent")]
     effects = preview_lines(counts, is_known=found.is_known)
@@ -81,10 +84,10 @@ async def send_again(
 
 
 def _subject_refusal(text: str) -> str:
-    """Return why a text is no subject to publish to; empty: it is one, or nothing."""
+    """Return why a text is not a valid subject to publish to; empty: it is one, or nothing."""
     text = text.strip()
     fits = not text or (is_subject(text) and "*" not in text and ">" not in text)
-    return "" if fits else f"{text!r} is no subject to publish to"
+    return "" if fits else f"{text!r} is not a valid subject to publish to"
 
 
 def question_text(asked: CountAgain, counted_: AgainCounted) -> str:
@@ -98,14 +101,18 @@ def question_text(asked: CountAgain, counted_: AgainCounted) -> str:
 def preview_lines(counted_: AgainCounted, *, is_known: bool) -> list[str]:
     """Return what sending them would do, a clause a line."""
     lines = [
-        f"{count:,} {subject} → {stream or 'no stream stores it: refused'}"
+        f"{count:,} {subject} → {stream or 'refused: no stream stores this subject'}"
         for subject, count, stream in counted_.subjects[:_TOLD_SUBJECTS]
     ]
     others = counted_.other_subjects_count + len(counted_.subjects[_TOLD_SUBJECTS:])
     lines += [f"and {counted(others, 'more subject')}"] if others else []
-    lines += [f"{counted_.gone_count:,} are gone and not sent"] if counted_.gone_count else []
+    lines += (
+        [f"{counted_.gone_count:,} are no longer stored and were not sent"]
+        if counted_.gone_count
+        else []
+    )
     if not is_known:
-        lines.append("some of them may have been acknowledged: nothing tells which")
+        lines.append("some may have been acknowledged meanwhile; which ones is unknown")
     return [clean_line(line) for line in lines]
 
 
@@ -165,7 +172,7 @@ class Looking(ScreenPart):
         def go(text: str) -> FindGivenUp:
             return self.command(tuple(text.split()))
 
-        words = "Which recordings heard it? Names with blanks between, or last; empty is none"
+        words = "Search which recordings? Names separated by blanks, or last; empty: none"
         text = " ".join(self.sessions)
         ask(self._screen, Question(words, go, text=text, show=self._show))
 
@@ -235,7 +242,7 @@ class DeadLettersScreen(TableScreen):
             return NO_SERVER
         if self.looking.problem:
             return self.looking.problem
-        nothing = "nothing that it gave up is stored any more"
+        nothing = "none of its dropped messages is stored any more"
         return "looking …" if self.looking.found is None else nothing
 
     def caption_text(self, shown: int, total: int) -> str:
@@ -253,7 +260,7 @@ class DeadLettersScreen(TableScreen):
     def _under_cursor(self) -> int | None:
         rows, at = self.rows, self.table.cursor
         if rows is None or at >= len(rows.order):
-            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self.notify("there is no row under the cursor", severity="warning", timeout=2)
             return None
         seq: int = self.looking.view.things[rows.order[at]].stream_seq or 0
         return seq
@@ -272,7 +279,7 @@ class DeadLettersScreen(TableScreen):
 
     def action_row_actions(self) -> None:
         """List what can be done with what is marked, or with the message under the cursor."""
-        title = f"What to do with what {self.consumer} gave up"
+        title = f"Actions for messages dropped by {self.consumer}"
         choose_action(self, title, [(SEND_AGAIN, self.action_send_again)])
 
     def action_send_again(self) -> None:

@@ -28,15 +28,19 @@ from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.messages.text import message_text, payload_of
 
 PUBLISH_FIELDS = (
-    Field("subject", "Subject", "subject", "", "The subject that the message is published to."),
-    Field("payload", "Payload", "text", "", "Text of one or more lines, sent as it stands."),
+    Field("subject", "Subject", "subject", "", "Subject to publish to."),
+    Field("payload", "Payload", "text", "", "Text of one or more lines, sent unchanged."),
     Field("headers", "Headers", "metadata", "", "Pairs key=value, separated by commas."),
-    Field("message_id", "Nats-Msg-Id", "text", "", "A second one with this is a duplicate."),
-    Field("ttl", "Nats-TTL", "text", "", "How long it is kept, where message TTL is allowed."),
-    Field("last_seq", "Expect last seq", "count", "", "Refused unless the stream ends there."),
-    Field("subject_seq", "Expect subject seq", "count", "", "The same for the subject."),
+    Field("message_id", "Nats-Msg-Id", "text", "",
+        "The stream drops a second message with the same id."),
+    Field("ttl", "Nats-TTL", "text", "",
+        "Lifetime of the message, if the stream allows message TTL."),
+    Field("last_seq", "Expect last seq", "count", "",
+        "Publish only if this is the last sequence of the stream."),
+    Field("subject_seq", "Expect subject seq", "count", "",
+        "Publish only if this is the last sequence of the subject."),
     Field(
-        "kind", "Wait for", "choice", "", "A stream's acknowledgement, or a reply.",
+        "kind", "Wait for", "choice", "", "Wait for the ack of a stream, or for a reply.",
         default="stream", choices=("stream", "request"),
     ),
 )  # fmt: skip

@@ -44,7 +44,7 @@ def counters_text(state: State, stream: str, consumer: str) -> str:
                 f"redelivered {columns.redelivered_msgs[row]:,}   "
                 f"delivered {columns.delivered_stream_seq[row]}   floor {floor}"
             )
-    return "its counters are not known yet"
+    return "the consumer's counters are not known yet"
 
 
 def parsed_delay_s(text: str) -> float:
@@ -95,7 +95,7 @@ class PullScreen(LiveScreen):
     def on_mount(self) -> None:
         """Have the consumer polled first."""
         watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
-        self._say("enter takes the next message")
+        self._say("enter pulls the next message")
         self.raw.focus()
 
     def _say(self, text: str, look: str = "") -> None:
@@ -149,7 +149,7 @@ class PullScreen(LiveScreen):
     ) -> AnswerMessage | None:
         """Return the command that answers the message, if there is one."""
         if self.pulled is None:
-            self._say("no message was pulled yet: enter takes one", "warn")
+            self._say("no message was pulled yet: enter pulls one", "warn")
             return None
         reply = self.pulled.reply
         return AnswerMessage(0, self.consumer, reply, how, delay_s, reason, self._confirmed)
@@ -160,7 +160,7 @@ class PullScreen(LiveScreen):
         def later(text: str) -> AnswerMessage | None:
             return self._answer("nak", parsed_delay_s(text))
 
-        words = "Deliver it again after, as 5s or 1m30s"
+        words = "Deliver again after what time? As 5s or 1m30s"
         question = Question(
             words, later, refusal=_delay_refusal, meaning=understood_duration,
             show=self._show_reply,
@@ -173,7 +173,7 @@ class PullScreen(LiveScreen):
         def end(reason: str) -> AnswerMessage | None:
             return self._answer("term", reason=reason or None)
 
-        ask(self, Question("Why is it never delivered again?", end, show=self._show_reply))
+        ask(self, Question("Reason to terminate the message?", end, show=self._show_reply))
 
 
 def _delay_refusal(text: str) -> str:

@@ -75,7 +75,7 @@ class MessageJumps(Vertical):
         def refusal(text: str) -> str:
             return "" if text.strip().isdecimal() else f"{text!r} is not a sequence"
 
-        words = "From which sequence on?"
+        words = "From which sequence?"
         ask(self._live, Question(words, go, refusal=refusal, show=self.pages.show))
 
     def action_time(self) -> None:
@@ -84,7 +84,7 @@ class MessageJumps(Vertical):
         def go(text: str) -> BrowseMessages:
             return self.pages.reading(from_time=text.strip())
 
-        words = "From which time on? As 2026-01-31T12:00:00Z or 10m ago"
+        words = "From which time? As 2026-01-31T12:00:00Z or 10m ago"
         ask(self._live, Question(words, go, meaning=understood_moment, show=self.pages.show))
 
     def action_subject(self) -> None:
@@ -94,7 +94,7 @@ class MessageJumps(Vertical):
             return self.pages.reading(filter_subject=text.strip() or None)
 
         text = self.pages.asked.filter_subject or ""
-        words = "Only which subjects? Empty is all"
+        words = "Only which subjects? Empty: all"
         ask(self._live, Question(words, go, text=text, show=self.pages.show))
 
     def action_subjects(self) -> None:
@@ -126,9 +126,9 @@ class MessageJumps(Vertical):
         if not consumer:
             return
         options = [
-            ("first_unacked", "the first message it has not acknowledged"),
-            ("ack_floor", "the last message all before which is acked"),
-            ("next_to_deliver", "the next message it will deliver"),
+            ("first_unacked", "the first message that is not acked"),
+            ("ack_floor", "the ack floor: all messages up to here are acked"),
+            ("next_to_deliver", "the next message to deliver"),
         ]
         jump = await self.app.push_screen_wait(Pick(f"Where {consumer} is", options))
         if jump is not None:
@@ -139,14 +139,14 @@ class MessageJumps(Vertical):
 
         def refusal(text: str) -> str:
             found = self._place_of(text.strip())
-            return f"{text!r} is not in the messages shown" if found is None else ""
+            return f"{text!r} is not in the shown messages" if found is None else ""
 
         def go(text: str | None) -> None:
             at = None if text is None else self._place_of(text.strip())
             if at is not None:
                 self.pages.list.highlighted = at
 
-        self.app.push_screen(Prompt("Find in the messages shown", refusal=refusal), go)
+        self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), go)
 
     def _place_of(self, text: str) -> int | None:
         """Return where the next message is that holds a text."""

@@ -128,14 +128,14 @@ class TailScreen(LiveScreen):
             self._caption(self._last)
 
     def action_filter(self) -> None:
-        """Show only messages that hold a text."""
+        """Show only messages that contain a text."""
 
         def take(text: str | None) -> None:
             if text is not None:
                 self.wanted = text
                 self._draw()
 
-        self.app.push_screen(Prompt("Show only messages that hold", self.wanted), take)
+        self.app.push_screen(Prompt("Show only messages that contain", self.wanted), take)
 
 
 def _gap_parts(tailed: Tailed) -> list[str]:
@@ -143,4 +143,4 @@ def _gap_parts(tailed: Tailed) -> list[str]:
     count = tailed.interruptions_count
     if not count:
         return []
-    return [f"{counted(count, 'gap')}: the connection was lost, what came meanwhile is missing"]
+    return [f"{counted(count, 'gap')}: the connection was lost, messages of that time are missing"]

@@ -15,10 +15,14 @@ from natstui.tui.overview.panels import spark, storage_cell
 from natstui.units import count_text, rate_text
 
 VITALS_HELP = (
-    ("IN", "Messages that clients stored a second, without copies in mirrors, over a minute."),
-    ("OUT", "Messages that consumers were delivered a second, redeliveries included."),
-    ("PENDING", "Messages that wait to be delivered, over all consumers."),
-    ("STORAGE", "Files of the account, of its limit; without one, of what all servers have."),
+    ("IN", "Messages stored per second by clients (without mirrors), over a minute."),
+    ("OUT", "Messages delivered per second to consumers, redeliveries included."),
+    ("PENDING", "Messages waiting for delivery, over all consumers."),
+    (
+        "STORAGE",
+        "Used file storage of the account, as a share of its limit; without a limit, of all "
+        "servers.",
+    ),
 )
 """What the figures mean: name, explanation."""
 

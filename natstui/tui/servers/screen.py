@@ -57,18 +57,18 @@ class Removing(ScreenPart):
             for name in removable(meta, answering)
         }
         if not gone:
-            text = "no member of a meta group is gone: only such a one can be removed"
+            text = "all members of the meta group are there: only a lost one can be removed"
             self._screen.notify(text, severity="warning", timeout=6)
             return
         run_task(self._screen, self._remove, self._screen.engine, gone)
 
     async def _remove(self, engine: SystemEngine, gone: Mapping[str, Meta]) -> None:
         app = self._screen.app
-        options = [(name, f"of {meta.cluster}; not heard of") for name, meta in gone.items()]
-        name = await app.push_screen_wait(Pick("Which server is gone for good?", options))
+        options = [(name, f"of {meta.cluster}; no contact") for name, meta in gone.items()]
+        name = await app.push_screen_wait(Pick("Which server will not come back?", options))
         if not name:
             return
-        question = f"{removal_question(gone[name], name)}. Type {name} to do it"
+        question = f"{removal_question(gone[name], name)}. Type {name} to confirm"
         typed = await app.push_screen_wait(Prompt(question, word=name))
         if typed is not None:
             engine.start(RemoveServer(0, name, typed), f"remove {name}")
@@ -165,7 +165,7 @@ class ServerScreen(TableScreen):
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
-            return "this recording holds no servers"
+            return "this recording has no servers"
         if self._seen is not None and not self._problem:
             return "no server could be read: NOT AVAILABLE says why"
         return self._problem or "asking every server …"

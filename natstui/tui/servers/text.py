@@ -76,7 +76,7 @@ def _account(account: Account | None, *, own: bool) -> Section:
     """Return the use of an account; how many streams it may have, servers tell its users only."""
     if account is None:
         return Section("ACCOUNT", (line("", "not read yet", "dim"),))
-    unknown = "unlimited" if own else "a limit that is not told"
+    unknown = "unlimited" if own else "an unknown limit"
 
     def used(
         now: int, limit: int | None, text: object = count_text, without: str = "unlimited"
@@ -114,7 +114,7 @@ def _unavailable(state: State) -> Section:
 def _permissions(state: State) -> Section:
     known = state.permitted
     if known is None:
-        return Section("PERMISSIONS", (line("", "the server did not tell", "dim"),))
+        return Section("PERMISSIONS", (line("", "the server did not report it", "dim"),))
 
     def text(subjects: tuple[str, ...] | None) -> str:
         return "everything" if subjects is None else ", ".join(subjects) or "nothing"

@@ -37,8 +37,8 @@ _decoder = decoder_of(tuple[SessionSummary, ...])
 _TITLE = "recordings"
 
 PACKS = {
-    "as it is": "every name and text that was recorded",
-    "redacted": "pseudonyms instead of names, and no text",
+    "as it is": "with all recorded names and texts",
+    "redacted": "with pseudonyms instead of names, and without texts",
 }
 """How a recording can be packed, by the word to pick."""
 
@@ -56,7 +56,7 @@ def word_to_type(it: SessionSummary) -> str:
 
 def delete_text(it: SessionSummary) -> str:
     """Return the question before it is deleted."""
-    return f"Delete {what_goes(it)}? This cannot be undone. To do it, type {word_to_type(it)}"
+    return f"Delete {what_goes(it)}? This cannot be undone. To confirm, type {word_to_type(it)}"
 
 
 def asked_text(action: SessionAction, it: SessionSummary) -> tuple[str, str]:

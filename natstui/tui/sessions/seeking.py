@@ -10,7 +10,7 @@ from natstui.model.records.recording import ReplayPosition
 from natstui.units import parse_duration_ns
 
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
-_WRONG = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a distance as +30s, -5m"
+_WRONG = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a step as +30s, -5m"
 
 
 def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> int:
@@ -43,7 +43,7 @@ def _distant_us(text: str, replay: ReplayPosition) -> int:
 def _at_time_us(found: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
     hour, minute, second = int(found[1]), int(found[2]), float(found[3] or 0)
     if hour > 23 or minute > 59 or second >= 60:
-        raise UsageError(f"{found[0]!r} is no time of day: {_WRONG}")
+        raise UsageError(f"{found[0]!r} is not a time of day: {_WRONG}")
     here = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
     midnight = datetime(here.year, here.month, here.day)
     since = timedelta(hours=hour, minutes=minute, seconds=second)

@@ -35,18 +35,18 @@ from natstui.units import bytes_text, counted
 
 BUCKET_FIELDS = (
     Field("name", "Name", "text", "", "Letters, digits, - and _."),
-    Field("holds", "Holds", "choice", "", "Keys with their values, or files.",
+    Field("holds", "Holds", "choice", "", "Key-value bucket or object store (for files).",
           default="keys", choices=("keys", "files")),
     Field("history", "History", "count", "",
-          "So many values of each key; with 1 nothing overwritten can be put back."),
-    Field("ttl", "TTL", "duration", "", "How long everything is kept, as 1d; empty is for ever."),
-    Field("bytes", "Most bytes", "bytes", "", "Of all together, as 1GB; empty is no limit."),
-    Field("value_bytes", "Most of a value", "bytes", "", "The largest one, as 64KB; only for "
-                                                         "key-value buckets."),
-    Field("replicas", "Replicas", "count", "", "On so many servers, 1 to 5."),
+          "Number of values kept per key; with 1, an overwritten value cannot be restored."),
+    Field("ttl", "TTL", "duration", "", "How long values are kept, as 1d; empty: for ever."),
+    Field("bytes", "Most bytes", "bytes", "", "Largest total size, as 1GB; empty: no limit."),
+    Field("value_bytes", "Most of a value", "bytes", "",
+        "Largest value, as 64KB; only for key-value buckets."),
+    Field("replicas", "Replicas", "count", "", "Number of replicas, 1 to 5."),
     Field("compressed", "Compressed", "switch", "", "Whether the server compresses.",
           default=False),
-    Field("storage", "Storage", "choice", "", "Memory is empty after the servers end.",
+    Field("storage", "Storage", "choice", "", "Memory storage is lost when the servers stop.",
           default="file", choices=("file", "memory")),
     Field("description", "Description", "text", "", "For people."),
 )  # fmt: skip
@@ -59,7 +59,9 @@ def bucket_of_texts(texts: Mapping[str, str]) -> Config:
     values = {one.path: parsed(one, texts.get(one.path, "")) for one in BUCKET_FIELDS}
     name = str(values["name"] or "")
     if not is_bucket(name):
-        raise ValueError(f"Name: {name!r} is no name of a bucket: letters, digits, - and _")
+        raise ValueError(
+            f"Name: {name!r} is not a valid bucket name: use letters, digits, - and _"
+        )
     of_keys = values["holds"] != "files"
     history, replicas = _number(values["history"], 1), _number(values["replicas"], 1)
     if of_keys and not 1 <= history <= MOST_HISTORY:
@@ -81,7 +83,7 @@ def _number(value: object, otherwise: int) -> int:
 def meaning_text(config: Config) -> str:
     """Return what a new bucket does, in a sentence."""
     name, age_ns, room = str(config["name"]), _number(config["max_age"], 0), config["max_bytes"]
-    kept = f"for {exact_duration(age_ns)}" if age_ns else "until it is deleted"
+    kept = f"for {exact_duration(age_ns)}" if age_ns else "until deleted"
     if name.startswith(KV):
         history = _number(config["max_msgs_per_subject"], 1)
         parts = [f"keeps {counted(history, 'value')} of each key, each {kept}"]
@@ -136,7 +138,7 @@ class BucketForm(LiveScreen):
     def on_mount(self) -> None:
         """Give the keys to the name."""
         sends = key_of(self, "bucket.make")
-        self.caption.update(safe(f"New bucket or object store  ·  {sends} makes it"))
+        self.caption.update(safe(f"New bucket or object store · {sends} creates it"))
         self.set_focus(self.query(FieldRow).first().editor)
         self._tell()
 

@@ -54,7 +54,7 @@ class BucketsScreen(TableScreen):
         """Return why there are no rows."""
         if total or not len(self.state.streams):
             return super().empty_text(total)
-        return f"no buckets and no object stores: {key_of(self, ADD_BUCKET.id)} makes one"
+        return f"no buckets and no object stores: {key_of(self, ADD_BUCKET.id)} creates one"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done; in a recording nothing can be made."""

@@ -28,7 +28,7 @@ def edit_in_terminal(app: App[int], text: str) -> str:
         with app.suspend():
             return edit(command, text)
     except SuspendNotSupported as error:
-        raise UsageError("this terminal cannot be lent to an editor") from error
+        raise UsageError("no editor can run in this terminal") from error
 
 
 def edit(command: list[str], text: str) -> str:
@@ -43,12 +43,12 @@ def edit(command: list[str], text: str) -> str:
         try:
             code = subprocess.run([*command, str(file)], check=False).returncode
             if code:
-                raise UsageError(f"{command[0]} ended with {code}: nothing was taken over")
+                raise UsageError(f"{command[0]} ended with {code}: the text was not changed")
             edited = file.read_bytes().decode()
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise UsageError("what the editor wrote is no text in UTF-8") from error
+            raise UsageError("the file of the editor is not UTF-8 text") from error
     if edited.endswith("\n") and not text.endswith("\n") and edited.count("\n") > text.count("\n"):
         edited = edited[:-1]
     return edited

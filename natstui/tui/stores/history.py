@@ -83,7 +83,7 @@ class HistoryScreen(TableScreen):
         if self.state.replay is not None:
             return NO_SERVER
         return self._asking.problem or (
-            "reading …" if self._asking.page is None else "no revision is kept"
+            "reading …" if self._asking.page is None else "no revision is stored"
         )
 
     def caption_text(self, shown: int, total: int) -> str:
@@ -123,7 +123,7 @@ class HistoryScreen(TableScreen):
     def action_row_actions(self) -> None:
         """List what can be done with the revision under the cursor."""
         choose_action(
-            self, f"What to do with {self.key}",
+            self, f"Actions for {self.key}",
             [(spec, partial(self.action_act, spec.name)) for spec in (REVERT, *_OFFERED)],
         )  # fmt: skip
 
@@ -133,7 +133,7 @@ class HistoryScreen(TableScreen):
         if what == "undo":
             self.app.post_message(Manage("undo"))
         elif place is None:
-            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self.notify("there is no row under the cursor", severity="warning", timeout=2)
         elif what == "revert-key":
             self._revert(self._rows[place], self._rows[-1])
         else:
@@ -147,5 +147,5 @@ class HistoryScreen(TableScreen):
             0, "put_key", self.bucket, self.key, of_revision_seq=row.revision_seq,
             if_revision_seq=newest.revision_seq,
         )  # fmt: skip
-        does = "its value is put again" if row.operation == "PUT" else "the key is deleted again"
+        does = "the value is put again" if row.operation == "PUT" else "the key is deleted again"
         start_change(self, change, f"as at revision {row.revision_seq}: {does}", self._asking.ask)

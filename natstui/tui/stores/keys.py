@@ -151,9 +151,11 @@ class KeysScreen(TableScreen):
         parts += [f"only {clean_line(self._wanted)} (f)"] if self._wanted != ">" else []
         if known.count > len(known):
             left = counted(f"{known.count - len(known):,}", "key")
-            parts.append(f"{left} more: f asks for fewer")
+            parts.append(f"{left} more: f narrows the list")
         elif len(known) > SHOWN_ROWS:
-            parts.append("values are read for keys in view; sorting by them sorts those read")
+            parts.append(
+                "values are read only for keys in view, so sorting by value is incomplete"
+            )
         parts += ["paused (p)"] if self.paused else []
         problem = self._asking.problem or self._filling.problem
         return "  ·  ".join([problem, *parts] if problem else parts)
@@ -192,7 +194,7 @@ class KeysScreen(TableScreen):
 
         def refusal(text: str) -> str:
             fits = not text.strip() or is_key_filter(text.strip())
-            return "" if fits else f"{text!r} is neither a key nor one with * and > as words"
+            return "" if fits else f"{text!r} is neither a key nor a pattern with * and >"
 
         def go(text: str | None) -> None:
             if text is not None:
@@ -202,7 +204,7 @@ class KeysScreen(TableScreen):
                 self.refresh_state()
 
         shown = "" if self._wanted == ">" else self._wanted
-        question = "Only which keys? * is one word, > the rest; empty is all"
+        question = "Only which keys? * is one word, > the rest; empty: all"
         self.app.push_screen(Prompt(question, shown, refusal=refusal), go)
 
     def action_act(self, what: str) -> None:
@@ -214,7 +216,7 @@ class KeysScreen(TableScreen):
             self.app.push_screen(PutScreen(self.bucket))
         elif row is None or not row.operation:
             self.notify(
-                "there is nothing under the cursor, or it is not read yet",
+                "there is no row under the cursor, or it is not read yet",
                 severity="warning",
                 timeout=2,
             )

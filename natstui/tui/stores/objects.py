@@ -124,7 +124,7 @@ class Files(ScreenPart):
 
     def _is_busy(self) -> bool:
         if self._moving is not None:
-            self._screen.notify("one file at a time: this one is not done", severity="warning")
+            self._screen.notify("another upload or download is still running", severity="warning")
         return self._moving is not None
 
     def _start(self, command: PutFile | GetFile, text: str) -> None:
@@ -177,7 +177,11 @@ class Files(ScreenPart):
         if not name:
             return
         there = self._store.named(name)
-        why = f"{name}, {bytes_text(there.size_bytes)}, is overwritten for good. " if there else ""
+        why = (
+            f"{name}, {bytes_text(there.size_bytes)}, is overwritten: its old content is lost. "
+            if there
+            else ""
+        )
         if (typed := await self._confirm(name, why)) is not None:
             command = PutFile(0, self._store.bucket, name, local.path, typed or None)
             self._start(command, f"putting {name}")
@@ -208,16 +212,16 @@ class Files(ScreenPart):
         """Let another name, here or in another store, stand for the file under the cursor."""
         row = self._store.under_cursor()
         if row is not None and row.link:
-            self._show_error(f"{row.name} is a link itself: link to its file")
+            self._show_error(f"{row.name} is itself a link: link to its target file")
         elif row is not None:
             run_task(self._screen, self._link, row)
 
     async def _link(self, row: ObjectRow) -> None:
-        name = await self._type(f"Under which name should {row.name} be found too?")
+        name = await self._type(f"Name of the new link to {row.name}?")
         if not name:
             return
         if self._store.named(name) is not None:
-            self._show_error(f"{name} is there already: another name, or delete it first")
+            self._show_error(f"{name} exists already: use another name, or delete it first")
             return
         bucket = self._store.bucket
         await self._change(LinkObject(0, bucket, name, bucket, row.name))
@@ -250,7 +254,7 @@ class Files(ScreenPart):
         if self._moving is not None:
             self._screen.engine.send(StopMoving(0, self._moving.command_id))
         else:
-            self._screen.notify("no file is put or got now", severity="warning", timeout=2)
+            self._screen.notify("no upload or download is running", severity="warning", timeout=2)
 
 
 class ObjectsScreen(TableScreen):
@@ -327,7 +331,7 @@ class ObjectsScreen(TableScreen):
     def _under_cursor(self) -> ObjectRow | None:
         rows, at = self.rows, self.table.cursor
         if rows is None or at >= len(rows.order):
-            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self.notify("there is no row under the cursor", severity="warning", timeout=2)
             return None
         row = rows.view.things[rows.order[at]]
         assert isinstance(row, ObjectRow)
@@ -341,4 +345,4 @@ class ObjectsScreen(TableScreen):
         """Delete the file under the cursor."""
         if (row := self._under_cursor()) is not None:
             change = ChangeKey(0, "delete_object", self.bucket, row.name)
-            start_change(self, change, "it is removed for good", self._asking.ask)
+            start_change(self, change, "the file is removed for good", self._asking.ask)

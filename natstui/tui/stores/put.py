@@ -29,8 +29,8 @@ from natstui.tui.stores.editor import edit_in_terminal
 _decoder = decoder_of(KeysPage)
 
 _KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
-_FILE = Field("file", "From file", "text", "", "If given, the bytes of this file are the value.")
-_NO_TEXT = ": its value is no text that can be edited here; give a file"
+_FILE = Field("file", "From file", "text", "", "If set, the content of this file is the value.")
+_NO_TEXT = ": the value is not text that can be edited here; use a file"
 
 
 class PutScreen(LiveScreen):
@@ -66,7 +66,7 @@ class PutScreen(LiveScreen):
         """Key, file, and the value."""
         yield Static(id="caption", markup=False)
         for field, text, locked in (
-            (_KEY, self.key, "it is this key's value" if self.key else None),
+            (_KEY, self.key, "this is the current value of the key" if self.key else None),
             (_FILE, "", None),
         ):
             row = FieldRow(field, text, locked)
@@ -79,7 +79,7 @@ class PutScreen(LiveScreen):
         """Read the value to edit, if there is one."""
         sends, edits = key_of(self, "put.send"), key_of(self, "put.editor")
         self.area.placeholder = f"The value: typed here, or in your own editor with {edits}."
-        self.caption.update(safe(f"Put into {self.bucket}  ·  {sends} does it"))
+        self.caption.update(safe(f"Put into {self.bucket} · {sends} stores it"))
         self.set_focus(self.area if self.key else self.query(FieldRow).first().editor)
         if self.key:
             run_task(self, self._read)
@@ -165,7 +165,7 @@ class PutScreen(LiveScreen):
         self.area.load_text(text)
         if self.area.text != text or clean_text(text) != text:
             self.area.load_text(before)
-            self.answer.update(safe("that cannot be kept letter by letter here; give a file"))
+            self.answer.update(safe("this text cannot be kept exactly here; use a file"))
         else:
             self.answer.update(safe("unchanged" if text == before else "edited, not sent yet"))
 

@@ -83,8 +83,8 @@ def change_key(
         screen.app.push_screen(PutScreen(bucket, row.key))
     elif what == "delete_key":
         change = ChangeKey(0, "delete_key", bucket, row.key, if_revision_seq=row.revision_seq)
-        does = "a marker says it is deleted; what the bucket keeps before it stays"
+        does = "a delete marker is added; earlier revisions stay, up to the history of the bucket"
         start_change(screen, change, does, changed)
     elif what == "purge_key":
         change = ChangeKey(0, "purge_key", bucket, row.key, if_revision_seq=row.revision_seq)
-        start_change(screen, change, "all its revisions are removed for good", changed)
+        start_change(screen, change, "all revisions of the key are removed for good", changed)

@@ -44,7 +44,7 @@ def revision_caption(row: KeyRow, place: str, shown: str) -> str:
 def difference_text(before: KeyRow | None, row: KeyRow) -> str:
     """Return what a revision changed, line by line; `-` is gone, `+` is new."""
     if before is None:
-        return "The revision before is not kept.\n\n" + read_value(row, "auto").text
+        return "The previous revision is not stored.\n\n" + read_value(row, "auto").text
     old, new = _lines(before), _lines(row)
     if old == new:
         return f"The same as revision {before.revision_seq}."

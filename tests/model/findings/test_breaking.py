@@ -270,7 +270,7 @@ def test_the_durable_that_keeps_everything_in_an_interest_stream_says_how_much()
         life.add(snapshot(START_S + second, [life.stream], [idle, busy]))
     (finding,) = (one for one in life.state.findings.open() if one.entity.consumer == "C")
     assert finding.kind.word == "no open pulls"
-    assert finding.text.endswith("; it alone keeps 70 of 90 messages")
+    assert finding.text.endswith("; only this consumer keeps 70 of 90 messages")
     assert finding.numbers["kept_alone_msgs"] == 70
 
 

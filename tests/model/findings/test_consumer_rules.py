@@ -196,7 +196,7 @@ def test_messages_of_a_client_that_is_gone_are_named_with_how_long_they_are_held
     )  # fmt: skip
     finding = life.open["NT-C45"]
     assert "5 messages not acked for 42s" in finding.text and finding.sequences == (5,)
-    assert "only when somebody pulls" in finding.text
+    assert "messages are redelivered only to a pull" in finding.text
     assert finding.since_us == at_us(-40)
 
 

@@ -113,7 +113,7 @@ def test_kinds_that_need_longer_than_was_watched_are_listed_as_not_judged() -> N
     needed = {one.kind.code: one.kind.needs_s for one in short.not_judged}
     assert needed["NT-S10"] == 10 and min(needed.values()) > 3
     assert long.not_judged == ()
-    assert "not judged in 3 s: " in text_of(short) and "not judged" not in text_of(long)
+    assert "3 s are too short to judge: " in text_of(short) and "not judged" not in text_of(long)
     assert f"watched=3.0s not_judged={len(needed)}" in nagios_of(short)
     assert '"code": "NT-S10"' in json_of(short)
     # Of a recording nobody knows better: it is judged as it is.

@@ -71,7 +71,7 @@ def test_a_server_that_does_not_answer_any_more_is_named_with_its_age_until_it_d
     records = [read(1, *_ALL), at(1), read(3, *_ALL[:2]), at(4)]
     state = after(*records)
     moment = moment_text(EPOCH_US + 1_000_000)
-    text = f"it answered at {moment} UTC for the last time"
+    text = f"the last reply came at {moment} UTC"
     assert found(state) == {"NT-V01 server n3": text}
     (down,) = state.servers.down
     assert down.seen.name == "n3" and down.down_since_us == EPOCH_US + 1_000_000
@@ -260,7 +260,7 @@ def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> 
 def test_a_meta_group_without_a_leader_and_a_member_that_is_missed_are_told() -> None:
     meta = Meta("LAB", None, 3, 2, 0, ())
     state = _held(4, read(1, *_ALL, metas=(meta,)))
-    text = "LAB: no leader, 3 members, of which 2 must be there"
+    text = "LAB: no leader, 3 members, of which 2 are needed"
     assert found(state) == {"NT-V02 meta group": text}
     member = MetaPeer("n2", False, False, 9_000_000_000, 4)
     state = after(read(1, *_ALL, metas=(replace(meta, leader="n1", peers=(member,)),)), at(1))

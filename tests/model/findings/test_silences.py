@@ -87,7 +87,7 @@ def test_the_journal_says_what_is_silenced_and_is_not_undone_by_it() -> None:
 
 
 def test_an_answer_without_a_time_or_a_reason_is_not_taken() -> None:
-    assert "no time" in silence_refusal("soon it is meant")
+    assert "not a duration" in silence_refusal("soon it is meant")
     assert "reason is missing" in silence_refusal("1h ")
     assert "at most a year" in silence_refusal("9000d it is meant")
     assert silence_meaning("1d3h it is meant") == "1 day 3 hours"

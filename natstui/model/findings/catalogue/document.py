@@ -10,10 +10,10 @@ from natstui.model.findings.thresholds import THRESHOLDS
 _INTRODUCTION = """\
 # What natstui finds
 
-Generated from the catalogue. A finding is told when its condition
-has held for the time under "after", and over when it is absent for that under "until". Those that
-are only worth knowing (info) do not change a status. "Like" is the check of another tool that it
-corresponds to.
+Generated from the catalogue. A finding is reported when its condition has held for the time in the
+column "after", and ends when the condition was absent for the time in the column "until". Findings
+of severity info do not change a status. The column "like" names the corresponding check of another
+tool.
 """
 
 

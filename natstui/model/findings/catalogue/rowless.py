@@ -5,28 +5,28 @@ from __future__ import annotations
 from natstui.model.findings.catalogue.kind import Kind
 
 _UPGRADE = (
-    "run a server of the version that stored it, or of a later one; or start that version once "
-    "more and remove the setting that the reason names"
+    "run the server version that created it, or a newer one; or start that version once more "
+    "and remove the setting that the reason names"
 )
 S_REFUSED = Kind(
     "NT-S09", "stream", "critical", "stream unsupported",
-    "its server refuses to run it: it does not know a setting or the API level of it",
-    "the reason beside it, and whether the server was downgraded (`nats server list`)",
+    "the server refuses to run it because of an unknown setting or API level",
+    "the reason shown here, and whether the server was downgraded (`nats server list`)",
     _UPGRADE,
     "error 10194 of STREAM.INFO",
 )  # fmt: skip
 C_REFUSED = Kind(
     "NT-C14", "consumer", "critical", "consumer unsupported",
-    "its server refuses to run it: it does not know a setting or the API level of it",
-    "the reason beside it, and whether the server was downgraded (`nats server list`)",
+    "the server refuses to run it because of an unknown setting or API level",
+    "the reason shown here, and whether the server was downgraded (`nats server list`)",
     _UPGRADE,
     "error 10195 of CONSUMER.INFO",
 )  # fmt: skip
 S_UNLISTED = Kind(
     "NT-S10", "stream", "critical", "consumers away",
-    "it has more consumers than can be listed: their servers do not answer",
-    "which servers are away (`natstui servers`)",
-    "start the servers that are away; `nats consumer ls STREAM` shows the others",
+    "some consumers of the stream cannot be listed: their servers do not reply",
+    "which servers are offline (`natstui servers`)",
+    "start the servers that are offline; `nats consumer ls STREAM` shows the others",
     "", 10.0, 0.0,
 )  # fmt: skip
 

@@ -6,96 +6,98 @@ from natstui.model.findings.catalogue.kind import Kind
 
 K_AGE_BELOW_WAIT = Kind(
     "NT-K01", "consumer", "warning", "age below ack wait",
-    "messages leave the stream before ack wait is over: they are never delivered again",
-    "max age of the stream against ack wait and backoff of the consumer",
+    "messages expire before ack wait is over: they are never redelivered",
+    "max age of the stream, compared with ack wait and backoff of the consumer",
     "`e` and raise max age, or lower ack wait",
 )  # fmt: skip
 K_ONE_PENDING = Kind(
     "NT-K02", "consumer", "info", "one at a time",
-    "max ack pending is 1: one message at a time, whatever the number of clients",
-    "whether strict order is meant",
+    "max ack pending is 1: one message at a time, however many clients there are",
+    "whether strict order is intended",
     "`e` and raise max ack pending",
 )  # fmt: skip
 K_UNLIMITED_DELIVERIES = Kind(
     "NT-K03", "consumer", "info", "unlimited deliveries",
     "a message that is never acked is delivered again and again",
     "what the client does with a message that it cannot process",
-    "`e` and set max deliver; its events name the dropped messages",
+    "`e` and set max deliver; the events then name the dropped messages",
 )  # fmt: skip
 K_UNUSED = Kind(
     "NT-K04", "consumer", "info", "unused",
-    "nothing was delivered to it for weeks, and nobody pulls",
-    "whether anybody needs it: it keeps messages of work queues and interest streams",
+    "nothing was delivered for weeks, and no client pulls",
+    "whether the consumer is needed: on work queue and interest streams it keeps messages",
     "`ctrl+d` deletes it",
     "Insights OPT_IDLE_003, OPT_IDLE_004", 0.0, 0.0, ("unused",),
 )  # fmt: skip
 K_EXPIRES_BEFORE_ACK = Kind(
     "NT-K05", "consumer", "info", "threshold below ack wait",
-    "the inactive threshold is below ack wait: the consumer is removed before messages return",
+    "the inactive threshold is below ack wait: the consumer is deleted before any redelivery",
     "both durations",
     "`e` and raise the inactive threshold",
 )  # fmt: skip
 K_FEWER_REPLICAS = Kind(
     "NT-K06", "consumer", "info", "fewer replicas",
-    "it has fewer replicas than its stream: its position is lost with one server",
-    "whether that is meant",
-    "`e` and raise its replicas",
+    "the consumer has fewer replicas than its stream: losing one server may lose its position",
+    "whether that is intended",
+    "`e` and raise the replicas",
 )  # fmt: skip
 K_BACKOFF_CUT = Kind(
     "NT-K07", "consumer", "info", "backoff repeats",
-    "without max deliver, the last step of the backoff repeats for ever",
-    "the backoff against max deliver",
+    "max deliver is not set, so the last step of the backoff repeats for ever",
+    "the backoff and max deliver",
     "`e` and set max deliver",
 )  # fmt: skip
 K_NO_LIMIT = Kind(
     "NT-K21", "stream", "info", "no limit",
-    "neither messages, bytes nor age are limited: it grows until the account or the disk is full",
-    "how much it stores a day",
+    "messages, bytes and age are unlimited: the stream grows until the account or disk is "
+    "full",
+    "how much the stream stores per day",
     "`e` and set max bytes or max age",
     "Insights OPT_SYS_001",
 )  # fmt: skip
 K_MEMORY = Kind(
-    "NT-K22", "stream", "info", "in memory", "a restart of its servers loses its messages",
-    "whether its messages may be lost",
-    "create it again with file storage (`A` clones its settings)",
+    "NT-K22", "stream", "info", "in memory",
+        "a restart of the servers loses the messages of the stream",
+    "whether these messages may be lost",
+    "create the stream again with file storage (`A` clones the settings)",
 )  # fmt: skip
 K_ONE_REPLICA = Kind(
     "NT-K23", "stream", "info", "one replica",
-    "it lives on one server of a cluster: it is down with that server",
-    "whether it may be down",
+    "the stream has one replica: it is down when its server is down",
+    "whether the stream may be unavailable",
     "`e` and set 3 replicas",
 )  # fmt: skip
 K_INACTIVE = Kind(
-    "NT-K24", "stream", "info", "inactive", "nothing was stored in it for weeks",
-    "whether anybody needs it; with several replicas it costs every server",
-    "`ctrl+d` deletes it, or `e` and lower its replicas",
+    "NT-K24", "stream", "info", "inactive", "nothing was stored in the stream for weeks",
+    "whether the stream is needed; each replica costs resources on its server",
+    "`ctrl+d` deletes the stream, or `e` and lower the replicas",
     "Insights OPT_IDLE_002 and over-replicated idle stream", 0.0, 0.0, ("inactive",),
 )  # fmt: skip
 K_NO_DIRECT = Kind(
     "NT-K25", "stream", "info", "no direct get",
-    "messages are read by way of the leader only, and lags are looked up more slowly",
+    "only the leader serves reads of messages, and natstui measures lag more slowly",
     "allow direct",
     "`e` and allow direct",
 )  # fmt: skip
 K_NO_ACK = Kind(
     "NT-K26", "stream", "info", "publishes unconfirmed",
-    "publishers get no ack that a message was stored",
-    "no ack: it is meant for mirrors of core subjects only",
+    "publishers get no ack when a message is stored",
+    "whether no ack is intended, as for streams that capture core subjects",
     "`e` and allow acks",
 )  # fmt: skip
 K_SHORT_DUPLICATES = Kind(
     "NT-K27", "stream", "info", "short duplicate window",
     "a message that is published again after a lost reply may be stored twice",
-    "how long publishers wait for a reply, times how often they try",
+    "how long publishers wait for a reply, multiplied by their attempts",
     "`e` and raise the duplicate window",
     "", 0.0, 0.0, ("duplicate window",),
 )  # fmt: skip
 K_LED_TOGETHER = Kind(
     "NT-K28", "stream", "info", "leaders on one server",
     "the server that leads the stream leads most of its consumers, too",
-    "load of that server against the others (CLUSTER in the details)",
-    "`.` step down gives it another leader; `nats server cluster balance`",
-    "Insights OPT (leader of a stream and of its consumers)", 0.0, 0.0,
+    "load of that server, compared with the others (CLUSTER in the details)",
+    "`.` step down elects a new leader; `nats server cluster balance` spreads leaders",
+    "Insights OPT: stream and consumers led by one server", 0.0, 0.0,
     ("leaders together", "leaders together, fewest"),
 )  # fmt: skip
 

@@ -22,13 +22,17 @@ class Status:
     """What the word means."""
 
 
-CATCHING_UP = Status(3, "ok", "catching up", "it takes messages faster than they come")
+CATCHING_UP = Status(
+    3, "ok", "catching up", "the backlog shrinks: messages are delivered faster than they arrive"
+)
 WORKING = Status(2, "ok", "working", "messages are delivered and acknowledged")
-UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing unacknowledged")
-IDLE = Status(0, "idle", "idle", "nothing pending, nothing unacknowledged")
-SOURCING = Status(2, "ok", "sourcing", "the server copies messages to another stream through it")
-UNUSED = Status(0, "idle", "unused", "no client uses it: the server removes it")
-UNEXPLAINED = Status(2, "unknown", "unknown", "nothing recorded explains it")
+UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing waiting for an ack")
+IDLE = Status(0, "idle", "idle", "nothing pending, nothing waiting for an ack")
+SOURCING = Status(
+    2, "ok", "sourcing", "the server copies messages to another stream with this consumer"
+)
+UNUSED = Status(0, "idle", "unused", "no client uses the consumer: the server will delete it")
+UNEXPLAINED = Status(2, "unknown", "unknown", "the recording has no explanation")
 
 STORING = Status(1, "ok", "storing", "messages are stored")
 QUIET = Status(0, "idle", "quiet", "no message was stored between the two newest polls")

@@ -7,54 +7,56 @@ from natstui.model.findings.thresholds import LEADERS_WINDOW_S, STEADY_RUN_S, ST
 
 S_UNREACHABLE = Kind(
     "NT-S01", "stream", "critical", "leader unreachable",
-    "its leader does not reply to the server",
-    "which server led it, and whether that server runs",
+    "the stream's leader does not reply to the server",
+    "which server led the stream, and whether that server runs",
     "start the server again; `nats server report jetstream` shows which one is down",
     "Insights JETSTREAM_008",
 )  # fmt: skip
 S_NO_LEADER = Kind(
-    "NT-S02", "stream", "critical", "no leader", "the cluster has elected no leader for it",
-    "whether more than half of its replicas run",
+    "NT-S02", "stream", "critical", "no leader",
+        "the cluster has elected no leader for the stream",
+    "whether more than half of the stream's replicas run",
     "start the servers that are down; `nats stream info STREAM` shows its replicas",
     "Insights JETSTREAM_008, `nats server check jetstream`",
 )  # fmt: skip
 S_NO_QUORUM = Kind(
     "NT-S03", "stream", "critical", "no quorum",
     "the leader has no contact with half of its replicas or more",
-    "which replicas are away (CLUSTER in the detail)",
+    "which replicas are offline (CLUSTER in the details)",
     "start the servers that are down",
     "Insights JETSTREAM_008", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 S_LOST = Kind(
     "NT-S04", "stream", "critical", "messages lost from the store",
-    "messages were lost by damage of its store",
+    "the file store of the stream is damaged: messages were lost",
     "disk and file system of the server that leads it",
-    "restore a backup, or `.` purge up to the damage",
+    "restore a backup, or `.` purge up to the damaged sequence",
 )  # fmt: skip
 S_REFUSING = Kind(
-    "NT-S05", "stream", "critical", "stream full", "it is full and rejects publishes",
-    "what fills it: publishers, or consumers that do not ack",
-    "`e` and raise its limits, `P` purges what is not needed, or let it discard old messages",
+    "NT-S05", "stream", "critical", "stream full", "the stream is full and rejects publishes",
+    "what fills the stream: publishers, or consumers that do not ack",
+    "`e` and raise the limits or set discard old; `P` purges messages",
     "Insights JETSTREAM_010", 0.0, 0.0, ("full",),
 )  # fmt: skip
 S_SILENT = Kind(
     "NT-S06", "stream", "critical", "mirror not active",
-    "it has had no contact with its origin for long; its lag may still say 0",
+    "the stream has lost contact with its origin; the lag shown may still be 0",
     "whether the servers of the origin run, and whether they can be reached",
     "start the servers of the origin, or `e` and remove the source",
     "Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0,
     ("silent source", "silent source, restart"),
 )  # fmt: skip
 S_SOURCE_ERROR = Kind(
-    "NT-S07", "stream", "critical", "source error", "its origin replies with an error",
-    "the error; permissions and domain of the source",
+    "NT-S07", "stream", "critical", "source error",
+        "the origin of the stream replies with an error",
+    "the error, and the permissions and domain of the source",
     "`e` and fix the source",
 )  # fmt: skip
 S_UNSERVED = Kind(
     "NT-S21", "stream", "warning", "orphaned messages",
-    "a work queue has messages that no consumer waits for",
-    "the subjects of its messages (`m`) against the filters of its consumers",
-    "`a` on the stream's consumers adds one; `e` and drop the subjects, or `P` purges them",
+    "a work queue has messages that no consumer filter matches",
+    "the subjects of the messages (`m`), compared with the filters of the consumers",
+    "add a consumer (`a` in its consumers), or `e` and drop the subjects, or `P` purges them",
     "", 0.0, 0.0, ("orphaned",),
 )  # fmt: skip
 S_NO_INTEREST = Kind(
@@ -67,196 +69,198 @@ S_NO_INTEREST = Kind(
 )  # fmt: skip
 S_PEER_AWAY = Kind(
     "NT-S23", "stream", "warning", "replica offline",
-    "the leader has no contact with a replica of it",
-    "whether that server runs (CLUSTER in the detail)",
+    "the leader has no contact with one of the stream's replicas",
+    "whether that server runs (CLUSTER in the details)",
     "start the server again",
     "`nats server check jetstream` (replicas), io.nats.monitor.peer-seen-critical",
     1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 S_PEER_LAGS = Kind(
-    "NT-S24", "stream", "warning", "replica lagging", "a replica of it is far behind the leader",
+    "NT-S24", "stream", "warning", "replica lagging",
+        "a replica of the stream is far behind the leader",
     "disk and network of that server",
-    "wait for it to catch up; `nats stream cluster peer-remove` moves it to another server",
+    "wait until the replica catches up; `nats stream cluster peer-remove` moves it elsewhere",
     "audit JETSTREAM_001, io.nats.monitor.peer-lag-critical", 2.0, 2.0, ("replica lag",),
 )  # fmt: skip
 S_SOURCE_LAGS = Kind(
     "NT-S25", "stream", "warning", "mirror lagging",
-    "it is far behind its origin or a source",
-    "network between the two, and what is published at the origin",
-    "wait for it to catch up",
+    "the stream is far behind its origin or a source",
+    "the network between the two servers, and the publish rate at the origin",
+    "wait until the stream catches up",
     "io.nats.monitor.lag-critical", 2.0, 2.0, ("source lag",),
 )  # fmt: skip
 S_NEAR = Kind(
     "NT-S26", "stream", "warning", "stream nearly full",
-    "it is near a limit at which it rejects publishes or consumers",
-    "what fills it, and how fast",
-    "`e` and raise its limits; `P` purges what is not needed",
+    "the stream is near a limit; beyond it, publishes or consumers are rejected",
+    "what fills the stream, and how fast",
+    "`e` and raise the limits; `P` purges messages that are not needed",
     "Insights (message limit) and JETSTREAM_010, audit JETSTREAM_003", 0.0, 2.0, ("near",),
 )  # fmt: skip
 S_FULL_SOON = Kind(
     "NT-S42", "stream", "warning", "stream full soon",
-    "at its growth it soon reaches a limit at which it rejects publishes",
-    "what fills it, and whether that goes on",
-    "`e` and raise its limits; `P` purges what is not needed",
+    "growing at this rate, the stream soon reaches a limit and rejects publishes",
+    "what fills the stream, and whether that continues",
+    "`e` and raise the limits; `P` purges messages that are not needed",
     "", 0.0, 2.0, ("full soon", "full soon, trend", "full soon, held"),
 )  # fmt: skip
 S_SUBJECTS = Kind(
     "NT-S27", "stream", "warning", "many subjects",
-    "it has more subjects than servers keep in memory with ease",
-    "whether an identifier in the subject makes a new one for every message",
+    "the stream has so many subjects that the server needs much memory for them",
+    "whether the subject has an id, so that every message gets a new subject",
     "`e` and set max messages per subject, or publish to fewer subjects",
     "audit JETSTREAM_002", 0.0, 0.0, ("subjects",),
 )  # fmt: skip
 S_OWN_SUBJECTS = Kind(
     "NT-S33", "stream", "warning", "subject per message",
     "nearly every message has a subject of its own, and the server keeps all of them in memory",
-    "which part of the subject is another one for each message: an id, a time",
+    "which part of the subject differs in each message: an id, a time",
     "`e` and set max messages per subject or max age; let publishers put the id into a header",
     "audit JETSTREAM_002", 2.0, 5.0, ("own subjects", "own subjects, fewest"),
 )  # fmt: skip
 S_OWN_THRESHOLD = Kind(
     "NT-S08", "stream", "critical", "past its critical threshold",
-    "a critical threshold in its metadata (io.nats.monitor) is reached",
-    "the number beside the threshold; its owner has decided that it is too much or too little",
+    "a critical threshold in the stream's metadata (io.nats.monitor) is reached",
+    "the value and the threshold, which the owner of the stream has set",
     "`e`, section Monitoring, changes the threshold",
     "`nats server check stream`, Insights JETSTREAM_018 to 027",
 )  # fmt: skip
 S_OWN_WARNING = Kind(
     "NT-S32", "stream", "warning", "past its warning threshold",
-    "a warning threshold in its metadata (io.nats.monitor) is reached",
-    "the number beside the threshold; its owner has decided that it is too much or too little",
+    "a warning threshold in the stream's metadata (io.nats.monitor) is reached",
+    "the value and the threshold, which the owner of the stream has set",
     "`e`, section Monitoring, changes the threshold",
     "`nats server check stream`",
 )  # fmt: skip
 S_HOLES = Kind(
     "NT-S28", "stream", "warning", "many holes",
     "most sequences between its first and last message are deleted",
-    "what keeps the first message: a consumer that was deleted, a key that never changes",
-    "`P` purges up to a sequence",
+    "why the first message stays: a consumer that never acks, or a key that never changes",
+    "`P` purges messages up to a sequence",
     "", 0.0, 0.0, ("holes", "holes, fewest"),
 )  # fmt: skip
 S_LEADER_FLAPS = Kind(
-    "NT-S29", "stream", "warning", "leader changes often", "its leader changes again and again",
-    "load and network of the servers of its replicas",
-    "`nats server report jetstream`; `.` step down picks another leader",
+    "NT-S29", "stream", "warning", "leader changes often",
+        "the leader of the stream changes again and again",
+    "load and network of the servers that store the replicas",
+    "`nats server report jetstream`; `.` step down elects a new leader",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
 S_ROLLED_BACK = Kind(
     "NT-S30", "stream", "warning", "store rolled back",
-    "its last sequence went back: it was restored, or a server came back without its newest data",
-    "who restored it, or which server crashed",
-    "publish again what is missing",
+    "the last sequence decreased: after a restore, or after a server lost its newest data",
+    "who restored the stream, or which server crashed",
+    "publish the missing messages again",
     "", 0.0, 0.0, ("given up",),
 )  # fmt: skip
 S_GONE = Kind(
-    "NT-S31", "stream", "warning", "stream deleted", "it was there, and is deleted",
-    "who deleted it: the events (`3`)",
-    "`u` undoes a deletion that was done here; else restore a backup",
+    "NT-S31", "stream", "warning", "stream deleted", "the stream was deleted",
+    "who deleted the stream: the events (`3`)",
+    "`u` undoes a deletion made in natstui; otherwise restore a backup",
     "", 0.0, 0.0, ("gone",),
 )  # fmt: skip
 S_ORIGIN_MISSING = Kind(
     "NT-S11", "stream", "critical", "mirror origin missing",
-    "the stream that it mirrors or sources does not exist",
-    "the name of the origin in its configuration; whether the origin was deleted",
+    "the origin of this mirror or source does not exist",
+    "the name of the origin in the configuration, and whether the origin was deleted",
     "create the origin again, or `e` and correct the source",
     "Insights JETSTREAM_015", 2.0, 0.0, (),
 )  # fmt: skip
 S_AHEAD = Kind(
     "NT-S12", "stream", "critical", "mirror ahead of its origin",
-    "its origin was recreated and has fewer sequences: nothing is copied until it reaches them",
+    "the origin was recreated with lower sequences: nothing is copied until it catches up",
     "when the origin was recreated",
     "delete the mirror and create it again",
     "", 2.0, 0.0, (),
 )  # fmt: skip
 S_DIFFER = Kind(
     "NT-S14", "stream", "critical", "replicas differ",
-    "a replica has other messages than the leader, and no lag: what is missing is not repaired",
+    "a replica without lag has other messages than the leader: it will not repair itself",
     "which replica lacks messages; disk and log of its server",
-    "`nats stream edit STREAM --replicas 1`, then 3 again: the new replicas are copies",
+    "`nats stream edit STREAM --replicas 1`, then 3: the new replicas copy the leader",
     "`nats server stream-check`", 0.0, 0.0, ("replicas compared",),
 )  # fmt: skip
 S_MOVE_HANGS = Kind(
     "NT-S41", "stream", "warning", "move or scale hangs",
-    "its replicas should be on other servers, and the change does not go on",
-    "whether the servers run that it should move to",
-    "start these servers, or `e` and set replicas and placement back",
+    "the replicas should move to other servers, but the move makes no progress",
+    "whether the target servers run",
+    "start the target servers, or `e` and restore the old replicas and placement",
     "", 0.0, 0.0, ("move hangs",),
 )  # fmt: skip
 S_STOPPED = Kind(
     "NT-S34", "stream", "warning", "publisher stopped",
-    "messages were stored steadily, and none has come since",
-    "whether the publisher runs, and whether its publishes are rejected: its log",
-    "start the publisher; a stream that is sealed or full, or too large a message, is a reject",
+    "messages were stored steadily, but now none arrives",
+    "whether the publisher runs, and whether its log shows rejected publishes",
+    "start the publisher, or fix the rejects: the stream is full or sealed, or messages too large",
     "", 0.0, 0.0, ("steady publisher", "steady publisher, gap", "publisher stopped",
                    "publisher stopped, gaps"),
     window_s=STEADY_RUN_S + STOPPED_LEAST_S,
 )  # fmt: skip
 S_SOURCE_UNMATCHED = Kind(
     "NT-S35", "stream", "warning", "filter of source matches nothing",
-    "the filter of its source matches nothing that the origin has",
-    "the spelling of the filter against the subjects of the origin",
+    "the filter of a source matches no message of the origin",
+    "the spelling of the filter, compared with the subjects of the origin",
     "`e` and correct the filter of the source",
 )  # fmt: skip
 S_PILE_UP = Kind(
     "NT-S36", "stream", "warning", "consumers piling up",
-    "again and again consumers are created that no client uses",
+    "consumers are created again and again, and no client uses them",
     "which client creates a consumer each time it starts, and does not delete it (`2`, by age)",
-    "let the client use one name, or set an inactive threshold; delete those that are not used",
+    "let the client reuse one name or set an inactive threshold; delete the unused consumers",
     "Insights OPT (consumer leak)", 0.0, 5.0, ("piling up", "piling up, window"),
 )  # fmt: skip
 S_CONSUMER_LIMIT = Kind(
     "NT-S37", "stream", "warning", "consumer limit reached",
-    "it has as many consumers as it may have: further ones are refused",
-    "whether all of its consumers are used",
-    "`e` and raise max consumers, or delete consumers that are not used",
+    "the stream is at its limit of consumers: further ones are refused",
+    "whether all consumers of the stream are used",
+    "`e` and raise max consumers, or delete unused consumers",
     "audit JETSTREAM_003", 0.0, 0.0, (),
 )  # fmt: skip
 S_BATCH_ABANDONED = Kind(
     "NT-S39", "stream", "warning", "atomic batch abandoned",
-    "the server dropped atomic batches that were not committed: none of their messages is stored",
-    "the publisher of the batches: whether it commits, and within the time of the server",
-    "commit each batch in the publisher; publish the dropped messages again",
+    "the server dropped atomic batches that were not committed, with all their messages",
+    "whether the publisher commits its batches before the server's time limit",
+    "let the publisher commit each batch; publish the dropped messages again",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 S_FULL_SUBJECT = Kind(
     "NT-S13", "stream", "critical", "full per subject",
-    "some of its subjects have as many messages as they may have: it rejects publishes to them",
+    "some subjects are at max messages per subject: publishes to them are rejected",
     "whether older messages of these subjects are needed",
     "`P` purges a subject, or `e` and raise max messages per subject",
 )  # fmt: skip
 S_NO_META = Kind(
     "NT-S40", "stream", "warning", "object chunks without meta entry",
-    "uploads were not completed: their chunks use space and belong to no object",
+    "uploads were not completed: their chunks use space but belong to no object",
     "which upload was interrupted",
-    "`P` purges the subjects of those chunks; upload the object again",
+    "`P` purges the subjects of these chunks; upload the object again",
     "", 0.0, 0.0, ("upload",),
 )  # fmt: skip
 S_PURGED = Kind(
     "NT-S51", "stream", "info", "purged",
-    "messages were removed that no limit of it removes: a user purged or deleted them",
+    "a user purged or deleted messages (no limit of the stream explains the removal)",
     "who purged it",
-    "nothing, if it was meant; else restore a backup",
+    "nothing, if that was intended; otherwise restore a backup",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 S_LEFT = Kind(
     "NT-S53", "stream", "info", "consumers left behind",
-    "clients left consumers that are not durable: the server removes them when they stay unused",
-    "whether a client still wants them",
-    "nothing, if their clients ended; a client that deletes its consumer at its end leaves none",
+    "clients left ephemeral consumers behind: the server deletes them after a while",
+    "whether a client still needs them",
+    "nothing, if the clients have ended; a client can delete its consumer before it ends",
     "", 10.0, 0.0, ("no subscriber", "no pulls after"),
 )  # fmt: skip
 S_SEALED = Kind(
     "NT-S52", "stream", "info", "stream sealed",
-    "it was sealed: it rejects publishes, and that cannot be undone",
+    "the stream was sealed: it rejects publishes for ever",
     "whether a publisher still publishes to its subjects",
     "let publishers use another stream",
 )  # fmt: skip
 S_RECREATED = Kind(
     "NT-S38", "stream", "warning", "stream recreated",
-    "it was deleted and recreated: its messages and consumers of before are deleted",
-    "who deleted it: the events (`3`)",
-    "restore a backup, or create its consumers again",
+    "the stream was deleted and recreated: its old messages and consumers are deleted",
+    "who deleted the stream: the events (`3`)",
+    "restore a backup, or create the consumers again",
     "", 0.0, 0.0, ("gone",),
 )  # fmt: skip
 

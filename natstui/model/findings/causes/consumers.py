@@ -316,8 +316,8 @@ def waits_for_backoff(f: Facts, known: bool) -> Found:
     if not BACKOFF_WAITS_S <= f.held_s < wait_s:
         return None
     return Seen(
-        f"{counted(f.unacked, 'message')} ack pending for {duration_text(f.held_s)}; the next "
-        f"delivery comes after {duration_text(wait_s)} at most", f.idle_since_us, f.unsettled,
+        f"{counted(f.unacked, 'message')} ack pending for {duration_text(f.held_s)}; the "
+        f"next delivery comes within {duration_text(wait_s)}", f.idle_since_us, f.unsettled,
     )  # fmt: skip
 
 
@@ -332,7 +332,7 @@ def unacked_without_pull(f: Facts, known: bool) -> Found:
     if not _is_used_up(f) or not _no_pull_for_long(f) or f.config is None or not f.config.durable:
         return None
     text = f"{counted(f.unacked, 'message')} not acked for {duration_text(f.held_s)}"
-    text += "; no pull is open, and they come back only when somebody pulls"
+    text += "; no pull is open, and messages are redelivered only to a pull"
     return Seen(text, f.idle_since_us, f.unsettled)
 
 
@@ -422,9 +422,9 @@ def _unpulled(f: Facts) -> bool:
 def _quiet_text(f: Facts) -> str:
     keeps, kept = "", f.kept_alone_msgs
     if kept and f.stream is not None:
-        keeps = f"; it alone keeps {kept} of {counted(f.stream.stored_msgs, 'message')}"
+        keeps = f"; only this consumer keeps {kept} of {counted(f.stream.stored_msgs, 'message')}"
     if f.quiet_s is None:
-        when = "and none ever delivered anything"
+        when = "no pull ever received a message"
     else:
         when = f"last delivery {f.quiet_s:.0f} s ago"
     return f"{f.pending} pending, no pull request is open, {when}{keeps}"
@@ -535,10 +535,10 @@ def no_eligible_pull(f: Facts, known: bool) -> Found:
     policy = f.config.priority_policy if f.config else None
     if policy not in ("overflow", "prioritized") or not _ineligible(f, INELIGIBLE_S):
         return None
-    text = f"{f.pending} pending, {counted(f.open_pulls or 0, 'open pull')}, none is eligible:"
-    why = "their min pending or min ack pending is not reached"
+    text = f"{f.pending} pending, {counted(f.open_pulls or 0, 'open pull')}, none eligible:"
+    why = "the min pending or min ack pending of the pulls is not reached"
     if policy != "overflow":
-        why = "their priority does not allow it"
+        why = "their priority excludes them"
     return _seen_for_three_polls(f, known, f"{text} {why}")
 
 
@@ -559,7 +559,7 @@ def flow_stall(f: Facts, known: bool) -> Found:
         return None
     if not _ineligible(f, FLOW_STALL_S):
         return None
-    text = f"{f.pending} pending, a subscriber is bound, nothing delivered for"
+    text = f"{f.pending} pending, a client is subscribed, nothing delivered for"
     return Seen(f"{text} {f.waiting_s:.0f} s", f.waiting_since_us, f.unsettled)
 
 
@@ -582,7 +582,7 @@ def push_stalled(f: Facts, known: bool) -> Found:
         return None
     if not _ineligible(f, STALLED_S):
         return None
-    text = f"{f.pending} pending, a subscriber is bound, nothing delivered for"
+    text = f"{f.pending} pending, a client is subscribed, nothing delivered for"
     return _seen_for_three_polls(f, known, f"{text} {f.waiting_s:.0f} s")
 
 
@@ -592,7 +592,7 @@ def late(f: Facts, known: bool) -> Found:
     if not f.pending or waits_s is None or waits_s <= LAG_S or f.is_held:
         return None
     since_us = f.at_us - round((waits_s - LAG_S) * 1e6)
-    return Seen(f"the next message has waited for {duration_text(waits_s)}", since_us)
+    return Seen(f"the next message has been waiting for {duration_text(waits_s)}", since_us)
 
 
 # What stands beside all this.
@@ -688,7 +688,7 @@ def rolled_back(f: Facts, known: bool) -> Found:
     if not ahead:
         return None
     delivered = f.columns.delivered_stream_seq[f.row]
-    return Seen(f"it received up to {delivered}, the stream ends at {delivered - ahead}")
+    return Seen(f"delivered up to sequence {delivered}, the stream ends at {delivered - ahead}")
 
 
 def max_waiting(f: Facts, known: bool) -> Found:

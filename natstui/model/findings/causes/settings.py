@@ -118,7 +118,7 @@ def past_the_end(f: ConsumerFacts, known: bool) -> Found:
     last_seq = stream.columns.last_seq[stream.row]
     if start <= last_seq + 1:
         return None
-    text = f"it starts at sequence {start}, the last one of the stream is {last_seq}"
+    text = f"the consumer starts at sequence {start}, the stream ends at {last_seq}"
     return Seen(text, None, (start,))
 
 
@@ -129,7 +129,7 @@ def _starts_at(f: ConsumerFacts, start: object) -> Found:
         return None
     if at_us <= f.at_us:
         return None
-    return Seen(f"it starts in {duration_text((at_us - f.at_us) / 1e6)}, at {start}")
+    return Seen(f"the consumer starts in {duration_text((at_us - f.at_us) / 1e6)}, at {start}")
 
 
 def expiring(f: ConsumerFacts, known: bool) -> Found:
@@ -145,7 +145,7 @@ def expiring(f: ConsumerFacts, known: bool) -> Found:
     text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
     # A pull between two polls starts it anew, and only the next polls tell.
     hold_s = 0.0 if known else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
-    return Seen(f"{text}: the server removes it then", None, (), {}, hold_s)
+    return Seen(f"{text}: then the server deletes the consumer", None, (), {}, hold_s)
 
 
 def original_pace(f: ConsumerFacts, known: bool) -> Found:
@@ -242,7 +242,7 @@ def _risky_stream(
 ) -> Iterator[tuple[Kind, str]]:
     limits = (config.max_msgs, config.max_bytes, config.max_age_ns, config.max_msgs_per_subject)
     if config.retention == "limits" and not any(limits) and not config.sealed:
-        yield kinds.K_NO_LIMIT, "neither messages, bytes nor age are limited"
+        yield kinds.K_NO_LIMIT, "messages, bytes and age are unlimited"
     if config.storage == "memory":
         yield kinds.K_MEMORY, "memory storage"
     link = f.state.link

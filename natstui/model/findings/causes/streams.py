@@ -128,7 +128,7 @@ def recreated(f: Facts, known: bool) -> Found:
     at_us = f.recreated_at_us
     if at_us is None or f.config is None or f.config.description == BENCHMARK_STREAM:
         return None
-    return Seen("the stream of this name is another one than before", at_us)
+    return Seen("a new stream has the name of the old one", at_us)
 
 
 def full(f: Facts, known: bool) -> Found:
@@ -256,7 +256,7 @@ def publisher_stopped(f: Facts, known: bool) -> Found:
     # What ran for two minutes is not missed for a day.
     if silent_s > STOPPED_GAPS * steady_s:
         return None
-    text = f"nothing stored for {duration_text(silent_s)}, before that steadily for"
+    text = f"nothing stored for {duration_text(silent_s)}, steady before that for"
     return Seen(f"{text} {duration_text(steady_s)}", f.columns.last_at_us[f.row])
 
 
@@ -337,7 +337,7 @@ def origin_silent(f: Facts, known: bool) -> Found:
     if f.state.servers.is_settling(f.at_us) and (worst.active_ns or 0) < SETTLING_UPSTREAM_S * 1e9:
         return None
     if worst.active_ns is None:
-        return Seen(f"there was never contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
+        return Seen(f"never had contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
     text = f"no contact with {worst.name} for {duration_text(worst.active_ns / 1e9)}"
     return Seen(f"{text}, its lag says {worst.lag_msgs}", f.at_us - worst.active_ns // 1000)
 
@@ -357,7 +357,7 @@ def ahead_of_origin(f: Facts, known: bool) -> Found:
     newer = created_us > f.columns.created_at_us[f.row]
     if not newer and table.columns.sampled_mono_us[rows[-1]] < f.mono_us - 1_000_000:
         return None
-    text = f"its last sequence is {last_seq}, that of {config.mirror} is {origin_seq}"
+    text = f"the last sequence is {last_seq}, in {config.mirror} only {origin_seq}"
     return Seen(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)
 
 

@@ -104,7 +104,7 @@ def _api(state: State) -> Iterator[tuple[Kind, Seen]]:
     own = sum(one.cost.requests_count for one in known if one.mono_us > before.mono_us)
     per_s = (requests - own) / span_s
     if per_s > API_REQUESTS_PER_S and span_s >= _OVER_S / 2:
-        text = f"{per_s:,.0f} requests a second by other clients"
+        text = f"{per_s:,.0f} requests per second by other clients"
         yield kinds.A_API_FLOOD, Seen(text, None, (), {"per_s": per_s})
 
 

@@ -57,7 +57,7 @@ def server_conditions(state: State) -> Iterator[Condition]:
     answering = {name for name, one in watch.known.items() if one.down_since_us is None}
     for name, one in watch.known.items():
         if one.down_since_us is not None:
-            text = f"it answered at {moment_text(one.at_us)} UTC for the last time"
+            text = f"the last reply came at {moment_text(one.at_us)} UTC"
             yield _server(name), kinds.V_DOWN, Seen(text, one.down_since_us)
         else:
             for kind, seen in _of_server(watch, one):
@@ -162,7 +162,10 @@ def _never_answered(state: State, watch: ServerWatch, answering: set[str]) -> It
     for name, count in missed.items():
         if name in watch.known or name in heard or name in answering:
             continue
-        text = f"{counted(count, 'leader')} of streams and of the meta group hear nothing of it"
+        text = (
+            f"{counted(count, 'leader')} of streams and of the meta group have no contact with "
+            "the server"
+        )
         yield _server(name), kinds.V_DOWN, Seen(text, hold_s=1.0)
 
 
@@ -178,7 +181,7 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
         one = leaderless[0]
         text = f"{one.cluster or 'the meta group'}: no leader, {one.size_count} members"
         if one.quorum_count is not None:
-            text += f", of which {one.quorum_count} must be there"
+            text += f", of which {one.quorum_count} are needed"
         yield group, kinds.V_NO_META, Seen(text)
     from_us = watch.at_us - round(LEADERS_WINDOW_S * 1e6)
     recent = [
@@ -194,7 +197,7 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
             known = watch.known.get(member.name)
             is_down = known is None or known.down_since_us is not None
             if is_away(member) and not is_down:
-                text = f"not heard of by {meta.leader}, the leader of the meta group"
+                text = f"no contact with {meta.leader}, the leader of the meta group"
                 yield _server(member.name), kinds.V_META_AWAY, Seen(text)
 
 

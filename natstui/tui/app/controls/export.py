@@ -24,8 +24,8 @@ _FORMATS = (
 )
 
 NOT_HERE = (
-    "streams and consumers are exported from their tables and details; events and benchmarks go "
-    "with the whole recording: natstui export SESSION --to FOLDER"
+    "only streams and consumers can be exported here; for events and benchmarks export a "
+    "recording: natstui export SESSION --to FOLDER"
 )
 
 

@@ -140,8 +140,8 @@ STEPS = (
         reached="EventsScreen",
     ),
     _Step(
-        "The newest stands first. {events.time|t} asks for a time: type 2m ago. "
-        "{screen.findings|5} lists all that is wrong.",
+        "The newest is first. {events.time|t} goes to a time: type 2m ago. {screen.findings|5} "
+        "lists all that is wrong.",
         "events",
         reached="FindingsScreen",
     ),
@@ -152,8 +152,8 @@ STEPS = (
         there=(
             (
                 "ConsumerForm",
-                "The cursor is where it helps: 0 makes it ten times as many. ^s sends it, escape "
-                "leaves.",
+                "The cursor is in the right field: type 0 to make it ten times as many. ^s "
+                "sends it, escape leaves.",
             ),
         ),
         meanwhile=(
@@ -165,7 +165,7 @@ STEPS = (
         ),
     ),
     _Step(
-        "What is fixed leaves this list within seconds, {finding.over|f} shows it again. "
+        "A fixed finding leaves this list within seconds, {finding.over|f} shows it again. "
         "{screen.overview|0} has what is left.",
         reached="OverviewScreen",
     ),
@@ -192,34 +192,34 @@ STEPS = (
             ),
             (
                 "BenchmarkForm",
-                "Above what it does, below what that comes to. ^o has ready ones, as 15,000 to "
+                "Set the load above; its cost is shown below. ^o has ready ones, as 15,000 to "
                 "3; ^s runs it.",
             ),
         ),
-        meanwhile=((_runs_load, "It runs. Its result appears here when it is over."),),
+        meanwhile=((_runs_load, "The benchmark runs. Its result appears here at the end."),),
     ),
     _Step(
         "{record|R} records everything from now on.",
         holds=_replays,
         meanwhile=(
-            (_is_recording, "It records. {record|R} again ends it."),
+            (_is_recording, "natstui records. {record|R} again ends the recording."),
             (_was_recording, "{command|:}sessions lists the recordings: enter replays one."),
         ),
     ),
     _Step(
-        "The same screens, as it was. space pauses and goes on, escape leads back to the server. "
-        "{command|:}analyze says what stood out.",
+        "The same screens show the past. space pauses and continues, escape returns to the "
+        "server. {command|:}analyze shows what stood out.",
         left="AnalysisScreen",
         there=(
             (
                 "AnalysisScreen",
-                "What stood out, the worst first, as soon as all is read. Escape leaves.",
+                "What stood out, the worst first, once the recording is read. Escape leaves.",
             ),
         ),
         meanwhile=(
             (
                 lambda state: state.replay is None,
-                "{command|:}analyze says what stood out in the newest recording.",
+                "{command|:}analyze shows what stood out in the newest recording.",
             ),
         ),
     ),
@@ -228,7 +228,7 @@ STEPS = (
 _END = len(STEPS)
 """All steps were done: the last line is shown."""
 _OFF = _END + 1
-_LAST_LINE = "That was all: {command|:}guide begins here again."
+_LAST_LINE = "That was all: {command|:}guide starts again."
 LAST_LINE_S = 20.0
 """How long the last line stays, unless a key ends it."""
 

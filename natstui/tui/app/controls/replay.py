@@ -117,7 +117,7 @@ class ReplayControls(Part):
 
         if self.marked_a is None:
             key = key_of(self._app.screen, "replay.mark")
-            text = f"mark the first moment with {key}, then go to the other"
+            text = f"mark the first moment with {key}, then go to the second one"
             self._app.notify(text, severity="warning")
             return
         if isinstance(self._app.screen, CompareScreen):

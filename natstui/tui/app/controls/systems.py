@@ -42,7 +42,7 @@ class Contexts:
 
 
 def _none_known(name: str) -> Callable[..., Link]:
-    raise UsageError(f"{clean_line(name)}: this viewer watches one system")
+    raise UsageError(f"{clean_line(name)}: this screen watches only one system")
 
 
 NO_CONTEXTS = Contexts(lambda: (), _none_known)
@@ -160,7 +160,7 @@ class Systems(Part):
             elif name in states and (trouble := trouble_of(states[name])):
                 says = f"watched: {trouble}"
             else:
-                says = "watched, and keys act on it" if name == acting else "watched"
+                says = "watched, and keys act on this system" if name == acting else "watched"
             words.append((name, says))
         run_task(self._app, self._choose, words)
 
@@ -170,8 +170,8 @@ class Systems(Part):
             return
         action: str | None = _GO
         if name in self._engines.systems and len(self._engines.systems) > 1:
-            remove = "stop watching it; nothing changes on its server"
-            actions = ((_GO, "keys act on it"), (_REMOVE, remove))
+            remove = "stop watching this system; nothing changes on its server"
+            actions = ((_GO, "keys act on this system"), (_REMOVE, remove))
             action = await self._app.push_screen_wait(Pick(name, actions))
         if action == _GO:
             await self.go_to(name)

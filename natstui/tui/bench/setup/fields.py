@@ -53,36 +53,39 @@ def _field(
 
 FIELDS = (
     _field("shape", "Pattern", "choice",
-           "Core: to everybody at once. Request: a service. Stream: stored first. "
+           "Core: plain publish. Request: request and reply. Stream: store, then consume. "
            "Respond: requests over streams. Read: gets of stored messages. Kv: keys.",
            choices=SHAPES),
-    _field("publish", "Publish", "choice", "How messages go into the stream.",
+    _field("publish", "Publish", "choice", "How messages are published to the stream.",
            choices=_ways(SENDING, "stream")),
     _field("consume", "Consume", "choice",
-           "How workers take messages out of the stream; ordered: each gets all.",
+           "How workers consume the stream; ordered: each worker receives all messages.",
            choices=_ways(RECEIVING, "stream")),
-    _field("read", "Get", "choice", "One stored message after the other, or many at once.",
+    _field("read", "Get", "choice", "Get stored messages one by one, or many per request.",
            choices=_ways(SENDING, "read")),
     _field("keys", "Do", "choice", "Put values into a bucket, or get them.",
            choices=_ways(SENDING, "kv")),
     _field("publishers", "Publishers", "count", "Worker processes that send; 0: none."),
     _field("consumers", "Consumers", "count",
-           "Worker processes that receive; those of a stream share its messages. 0: none."),
+           "Worker processes that receive; on a stream they share its messages. 0: none."),
     _field("size", "Size", "bytes", "Bytes of a payload, as 128 or 64KB."),
     _field("rate", "Rate", "text",
-           "Messages a second, + and - change it; or burst 150 every 80ms, ramp 0 5k over 30s.",
+           "Messages per second (+ and - change it); or burst 150 every 80ms, ramp 0 5k over 30s.",
            absent="as fast as possible"),
-    _field("msgs", "Messages", "count", "How many in all, as 1M.", absent="until time is up"),
-    _field("duration", "Duration", "duration", "How long, as 10s.", absent="until all is sent"),
+    _field("msgs", "Messages", "count", "Total number of messages, as 1M.",
+        absent="until the duration is over"),
+    _field("duration", "Duration", "duration", "How long, as 10s.",
+        absent="until all messages are sent"),
     _field("subject", "Subject", "subject", "Where messages go."),
-    _field("stream", "Stream", "text", "Made for the run and removed after it, unless it exists."),
-    _field("storage", "Storage", "choice", "Of a stream that is made.",
+    _field("stream", "Stream", "text",
+        "Created for the run and deleted afterwards, unless it existed before."),
+    _field("storage", "Storage", "choice", "For a stream that the run creates.",
            choices=("file", "memory")),
-    _field("replicas", "Replicas", "count", "Of a stream that is made."),
+    _field("replicas", "Replicas", "count", "For a stream that the run creates."),
     _field("acks", "Acks", "choice", "How consumers acknowledge.",
            choices=("explicit", "all", "none", "double")),
     _field("faults", "Faults", "text",
-           "What goes wrong on purpose, as: kill consumers 4s; add consumers 6s.", absent="none"),
+           "Planned faults, as: kill consumers 4s; add consumers 6s.", absent="none"),
     _field("checks", "Assertions", "text", "As: lost == 0; e2e.p99 < 20ms.", absent="none"),
 )  # fmt: skip
 
@@ -146,7 +149,7 @@ def faults_value(text: str) -> list[dict[str, object]]:
     for part in filter(None, map(str.strip, text.split(";"))):
         found = _FAULT.fullmatch(part)
         if found is None:
-            raise ValueError(f"write {part!r} as: kill consumers 4s")
+            raise ValueError(f"write {part!r} like this: kill consumers 4s")
         kind, role, at = found.groups()
         faults.append({"at": _duration(at), "kind": kind, "role": role})
     return faults
@@ -160,7 +163,7 @@ def _duration(text: str) -> str:
 def _whole(text: str) -> object:
     count = parse_count(text)
     if count < 0:
-        raise ValueError(f"{text} is less than nothing")
+        raise ValueError(f"{text} is negative")
     return count
 
 

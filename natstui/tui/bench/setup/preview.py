@@ -121,7 +121,7 @@ def _traffic(texts: Texts) -> str:
     copies = consumers if shape == "core" or texts["consume"] == "ordered" else min(consumers, 1)
     copies = copies if is_shown("consumers", shape) else 0
     if not publishers:
-        return "receives what comes, as fast as it comes"
+        return "receives every message as fast as possible"
     total = _total(texts)
     whole = "" if total is None else f", {count_text(total)} in all"
     if per_s is None:

@@ -23,12 +23,17 @@ from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
 CHART_HELP = (
-    ("▂▂▂ ⠤⠤⠤", "The first series is an area, others are lines; one that is zero has no line."),
+    (
+        "▂▂▂ ⠤⠤⠤",
+        "The first series is an area, the others are lines; a series that is always zero has "
+        "no line.",
+    ),
 )
 """What the marks on a chart mean: mark, explanation."""
 _EVENT_HELP = (
-    (EVENT_MARK, "The server announced something in this second: a nak, a message given up or "
-     "terminated, an election. The events (`3`) have each of them."),
+    (EVENT_MARK,
+        "An advisory arrived in this second: a nak, a message dropped or terminated, an "
+        "election. The events screen (`3`) lists each one."),
 )  # fmt: skip
 _CHART_LINES = 8
 """Lines a chart needs to say something."""
@@ -127,7 +132,7 @@ class DetailScreen(ChartedScreen):
         found = self.content()
         if found is None:
             known = self.state.now_mono_us > 0
-            gone = "  ·  it does not exist (any more)" if known else "  ·  waiting for data"
+            gone = "  · does not exist (any more)" if known else "  ·  waiting for data"
             self.caption.update(safe(title + gone, "error" if known else ""))
             return
         self.show_detail(title, *found)

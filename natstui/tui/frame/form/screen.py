@@ -48,10 +48,10 @@ from natstui.tui.kit.text import safe
 
 _ESTIMATE = Field(
     "",
-    "How much room for",
+    "Room for how many messages?",
     "text",
     "Estimate",
-    "Messages x size, as 1M x 1KB: the room it takes.",
+    "Messages x size, as 1M x 1KB: shows the storage needed.",
     absent="as 1M x 1KB",
 )
 
@@ -297,7 +297,7 @@ class PlanView(ScreenPart):
         self._screen.notify("copied the nats command", timeout=2)
 
 
-_WHICH_FILE = "JSON, YAML or TOML file to begin with"
+_WHICH_FILE = "JSON, YAML or TOML file to start from"
 
 
 class FileToBeginWith(ScreenPart):
@@ -475,7 +475,7 @@ class FormScreen(LiveScreen):
         now = replace(it, base=after, editing=True, stream=it.stream or name)
         self.entries.go_on_from(now, self.sending.sent_texts)
         self.entries.redraft()
-        self.notify("what was typed meanwhile is not sent yet", severity="warning")
+        self.notify("changes typed in the meantime are not sent yet", severity="warning")
         self.call_later(self.build)
 
     def _point_to_made(self) -> None:

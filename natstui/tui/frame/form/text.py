@@ -61,7 +61,7 @@ class FormDraft:
 
 STREAM = Field(
     "stream", "Stream", "text", "Consumer",
-    "The stream whose messages it delivers; the right arrow completes a name.",
+    "The stream to consume; the right arrow completes a name.",
 )  # fmt: skip
 """No option of a consumer: where a new one is made."""
 
@@ -204,7 +204,7 @@ def config_text(config: Mapping[str, object]) -> str:
 def delivery_text(preview: DeliveryPreview) -> str:
     """Return what a planned consumer would deliver, as a sentence."""
     if preview.first is None:
-        return "would deliver nothing that is stored now"
+        return "would deliver none of the stored messages"
     first = preview.first
     more = "" if preview.pending_msgs is None else f", {preview.pending_msgs:,} pending from there"
     return f"would deliver message {first.stream_seq} ({first.subject}) first{more}"
@@ -270,14 +270,18 @@ def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Co
 def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKeys) -> Content:
     """Return both versions of what somebody else changed meanwhile."""
     parts = [
-        safe("Somebody changed it while this form was open; nothing was written.", "error"),
-        safe("Your changes are kept and now build on what is there."),
+        safe(
+            "The configuration was changed by somebody else while this form was open; nothing "
+            "was sent.",
+            "error",
+        ),
+        safe("Your changes are kept and now apply to the new configuration."),
         safe(f"{keys.preview} shows the form."),
         Content(),
     ]
     for item in differences(subject.kind, subject.base, current):
         parts.append(safe(item.label, "strong"))
-        parts.append(safe(f"   when you opened it: {item.before or 'unset'}"))
+        parts.append(safe(f"   when you opened the form: {item.before or 'unset'}"))
         parts.append(safe(f"   now:                {item.after or 'unset'}", "warn"))
     return Content("\n").join(parts)
 

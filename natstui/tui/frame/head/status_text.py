@@ -31,23 +31,23 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 # Only these: an unknown name would end the viewer, and recordings come from anywhere.
 COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
 STRIP_HELP = (
-    ("critical, warnings", "Findings that are open now; nothing where nothing is wrong."),
-    ("rtt", "How long the first request of the newest poll took to the server and back."),
-    ("streams", "The account's own count, and its limit."),
+    ("critical, warnings", "Number of open findings; empty if nothing is wrong."),
+    ("rtt", "Round trip time of the first request of the newest poll."),
+    ("streams", "Streams of the account, and the limit."),
     (
         "consumers",
-        "The account's own count, those of mirrors and sources included, which no list shows.",
+        "Consumers of the account, including hidden ones of mirrors and sources.",
     ),
-    ("file, memory", "What the account stores in each of them, and its limits."),
-    ("API", "Requests and errors of everybody in the account since the server started."),
+    ("file, memory", "Storage that the account uses in files and memory, and the limits."),
+    ("API", "API requests and errors of the whole account since the server started."),
     (
         "we ask",
-        "What this monitor adds to them, measured over the polls of the last minute; then how "
-        "often it polls, and where not every poll has every row, how long all rows take. What is "
-        "in view and what has a finding comes in every poll, what moves every 2 s, the rest in "
-        "8 s, as far as 5 % of one core of the server and half of the link suffice.",
+        "API requests per second of natstui over the last minute, and the interval of polls. If "
+        "a poll does not read every row: how long a full round takes. Rows in view or with a "
+        "finding are read in every poll, active ones every 2 s, the rest within 8 s, as far as "
+        "5 % of one server core and half of the link allow.",
     ),
-    ("oldest", "How old the oldest row on the screens is, where not every poll has every row."),
+    ("oldest", "Age of the oldest row on the screens, if a poll does not read every row."),
 )
 """What the strip's figures mean: name, explanation."""
 _LINKS = {
@@ -68,7 +68,7 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
         if started.production:
             parts.append(Cell(" PRODUCTION ", "bad"))
         if started.read_only:
-            told = "" if started.account is None else ", as servers tell of it"
+            told = "" if started.account is None else ", through the system account"
             parts.append(Cell(f"read-only{told}", "warn"))
     if state.recording is not None and state.recording.on:
         parts.append(recording_cell(state.recording))

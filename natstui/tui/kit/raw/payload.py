@@ -64,7 +64,7 @@ def _unpack_zstd(payload: bytes) -> tuple[bytes, str | None]:
     try:
         zstd = importlib.import_module("compression.zstd")
     except ModuleNotFoundError:
-        return payload, "nothing: Python reads zstd since 3.14"
+        return payload, "nothing: zstd needs Python 3.14 or newer"
     try:
         unpacked: bytes = zstd.ZstdDecompressor().decompress(payload, MOST_UNPACKED_BYTES)
     except zstd.ZstdError:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _OPEN, _CLOSED, _PLAIN = "▾ ", "▸ ", "  "
 _INDENT = "  "
 _SIDE_EFFECT = (
-    "while it listens, a request that nobody answers times out instead of failing at once"
+    "while natstui listens, requests without a responder time out instead of failing at once"
 )
 
 
@@ -36,7 +36,7 @@ def label_of(row: SubjectRow, *, as_tree: bool) -> str:
     """Return what the row of a subject says: its last token where it stands in a tree."""
     count = f"{row.subjects_count:,} more {'subject' if row.subjects_count == 1 else 'subjects'}"
     if row.kind == "others":
-        return f"… and about {count}, not told apart"
+        return f"… and about {count} more subjects"
     mark = (_OPEN if row.is_open else _CLOSED) if row.kind == "branch" else _PLAIN
     indent = _INDENT * row.deep_level + mark if as_tree else ""
     if row.kind == "rest":
@@ -185,7 +185,7 @@ def gap_text(listened: Listened) -> str:
         return ""
     why = f" ({listened.interrupted_by})" if listened.interrupted_by else ""
     lost = counted(listened.interruptions_count, "time")
-    return f"its connection was lost {lost}{why}: what came meanwhile is missing, uncounted"
+    return f"the connection was lost {lost}{why}: messages of that time are missing"
 
 
 def newest_text(listened: Listened) -> str:
@@ -204,8 +204,8 @@ def waiting_text(subjects: tuple[str, ...], look: SubjectsLook, listened: Listen
     if listened is not None and listened.unwanted_msgs:
         if look.pattern:
             return f"no subject matches /{look.pattern}; escape clears the filter"
-        return "only internal subjects came: i shows them"
-    return f"nothing came on {', '.join(subjects)} yet; {_SIDE_EFFECT}"
+        return "only internal subjects arrived: i shows them"
+    return f"nothing arrived on {', '.join(subjects)} yet; {_SIDE_EFFECT}"
 
 
 def taken_from(state: State, subjects: tuple[str, ...]) -> list[str]:

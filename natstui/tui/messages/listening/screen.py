@@ -63,8 +63,8 @@ _PANES = (_BOTH, _SUBJECTS, _MESSAGES)
 _DEEPEST_LEVEL = 16
 _CHOICES = (("leave", "do not listen"), ("listen", "take its messages"))
 _TOLD = (
-    "A push consumer delivers to whoever listens to its deliver subject,",
-    "and here nobody processes or acknowledges what comes.",
+    "Messages of a push consumer that arrive here",
+    "are neither processed nor acknowledged.",
 )
 
 

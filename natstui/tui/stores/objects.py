@@ -119,7 +119,7 @@ class Files(ScreenPart):
             why = f"{why}This is production. "
         if not why:
             return ""
-        question = clean_line(f"{why}Type {name} to do it")
+        question = clean_line(f"{why}Type {name} to confirm")
         return await self._screen.app.push_screen_wait(Prompt(question, word=name))
 
     def _is_busy(self) -> bool:

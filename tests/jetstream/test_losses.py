@@ -269,7 +269,7 @@ def test_a_user_who_may_not_look_is_told_an_unknown_part(
         seen = make(session, "S")
         fill(session, "S", 3)
     with admin_session(few, tmp_path) as session:
-        with pytest.raises(Refused, match="an unknown part of 3 messages"):
+        with pytest.raises(Refused, match="an unknown number of 3 messages"):
             session.apply("edit_stream", "S", seen | {"max_age": 3600 * 10**9})
         assert held(session, "S") == 3
 

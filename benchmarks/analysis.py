@@ -167,8 +167,8 @@ def _tell(name: str, cost: Cost, samples_count: int) -> tuple[float, float]:
     limit = f"  (limit {WALL_LIMIT_S[samples_count]} s)"
     print(f"  whole pipeline   {cost.wall_s:6.1f} s wall  {cost.cpu_s:6.1f} s CPU{limit}")
     for title, first, after in (
-        ("start of Spark", "starting Spark", "looking at the segments"),
-        ("bronze → silver", "looking at the segments", _GOLD_BEGINS),
+        ("start of Spark", "starting Spark", "checking the segments"),
+        ("bronze → silver", "checking the segments", _GOLD_BEGINS),
         ("silver → gold", _GOLD_BEGINS, None),
     ):
         wall_s, cpu_s = cost.between(first, after)

@@ -27,7 +27,7 @@ from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCELLED = 130
 _FOR_SPARK = {
-    "--conf": "setting of Spark, KEY=VALUE; may be given again",
+    "--conf": "setting of Spark, KEY=VALUE; may be repeated",
     "--packages": "Maven coordinates that Spark fetches",
     "--jars": "jars that Spark loads",
 }
@@ -93,17 +93,22 @@ def parser() -> argparse.ArgumentParser:
         "--partitions",
         type=int,
         default=defaults.PARTITIONS_COUNT,
-        help="parts a sort is cut into",
+        help="number of partitions of a sort",
     )
-    add("--scratch", default=None, help="folder for what Spark spills")
+    add("--scratch", default=None, help="folder for temporary data of Spark")
     add("--ui", action="store_true", help="open Spark's own web page")
     add("--bucket", type=int, default=defaults.BUCKET_S, help="seconds per bucket")
-    add("--stuck-after", type=float, default=STUCK_AFTER_S, help="seconds until a floor is stuck")
+    add(
+        "--stuck-after",
+        type=float,
+        default=STUCK_AFTER_S,
+        help="seconds without progress until a consumer counts as stuck",
+    )
     add("--baseline", action="append", default=[], help="session to compare the others with")
     for name, what in _FOR_SPARK.items():
         add(name, action="append", default=[], help=what)
     add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
-    add("--pipe", action="store_true", help="write lines of JSON")
+    add("--pipe", action="store_true", help="write the result as lines of JSON")
     add("--log", help="file for what Spark prints")
     return options
 

@@ -135,18 +135,26 @@ def looked_up(
 
 
 DAY, SERVER = "day", "server"
-_SERVER_MEANING = "Cluster that was recorded, or server without one"
+_SERVER_MEANING = "Cluster that was recorded, or single server"
 SESSION = ("session", "string", "Folder name of the recording")
 STREAM_IDENTITY = columns(
     SESSION,
     ("stream", "string", "Name of the stream"),
-    ("created_at_us", "bigint", "When the stream was created: with the name, its identity"),
+    (
+        "created_at_us",
+        "bigint",
+        "Creation time of the stream; identifies it together with the name",
+    ),
 )
 CONSUMER_IDENTITY = columns(
     SESSION,
     ("stream", "string", "Name of the stream"),
     ("consumer", "string", "Name of the consumer"),
-    ("created_at_us", "bigint", "When the consumer was created: with the names, its identity"),
+    (
+        "created_at_us",
+        "bigint",
+        "Creation time of the consumer; identifies it together with the names",
+    ),
 )
 
 

@@ -33,7 +33,7 @@ def test_a_session_that_was_not_judged_is_named_with_the_reason(
     rates = stream_rate(silver, thresholds), consumer_rate(silver, thresholds)
     (row,) = findings_not_known(session_summary(silver, *rates)).collect()
     assert (row["session"], row["cause"]) == (NAME, "not_judged")
-    assert "no reader of recordings" in row["evidence"]
+    assert "the code that reads recordings is not installed" in row["evidence"]
 
 
 def test_those_that_were_judged_are_not_named(analysed: Analysed) -> None:

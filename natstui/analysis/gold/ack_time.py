@@ -23,7 +23,7 @@ ACK_TIME = Table(
         ("consumer", "string", "Name of the consumer"),
         ("samples_count", "bigint", "Sampled acknowledgements"),
         ("repeated_count", "bigint", "Of messages that had been delivered before"),
-        ("left_out_count", "bigint", "Further samples that came too fast to be read"),
+        ("left_out_count", "bigint", "Further samples that arrived too fast to be read"),
         *((f"{name}_us", "double", f"{percent:g} % are not above") for name, percent
           in PERCENTILES.items()),
         ("max_us", "double", "Largest"),

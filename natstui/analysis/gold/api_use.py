@@ -14,12 +14,12 @@ from natstui.analysis.tables import SESSION, Table, columns
 
 API_USE = Table(
     "api_use",
-    "Requests and errors of the JetStream API of the account, per bucket of time.",
+    "Requests and errors of the JetStream API of the account, per interval of time.",
     columns(
         SESSION,
-        ("bucket_at_us", "bigint", "Start of the bucket"),
-        ("requests_count", "bigint", "Requests of the account since the poll before"),
-        ("errors_count", "bigint", "Of these, those that failed"),
+        ("bucket_at_us", "bigint", "Start of the interval"),
+        ("requests_count", "bigint", "Requests of the account since the previous poll"),
+        ("errors_count", "bigint", "Number of these requests that failed"),
         ("rtt_median_us", "double", "Median round trip of a request of the recorder"),
     ),
 )

@@ -15,7 +15,7 @@ from natstui.model.findings.thresholds import PEER_LAG_MSGS
 
 AVAILABILITY = Table(
     "availability",
-    "Everything that was away, slow or changed its leader, one row per stretch or moment.",
+    "Everything that was unavailable, slow or changed its leader, one row per period or moment.",
     columns(
         SESSION,
         ("kind", "string", "gap, clock_step, unreachable, unavailable, disconnected, api_slow, "
@@ -23,7 +23,7 @@ AVAILABILITY = Table(
         ("stream", "string", "The stream concerned"),
         ("consumer", "string", "The consumer concerned"),
         ("start_at_us", "bigint", "From when"),
-        ("end_at_us", "bigint", "Until when; null for a moment, or when it did not end"),
+        ("end_at_us", "bigint", "End of the period; null for a moment, or if it did not end"),
         ("duration_s", "double", "Between the two"),
         ("value_count", "double", "gap, clock_step: s; api_slow: median µs; replica_lag: entries"),
         ("detail", "string", "More about it"),

@@ -34,7 +34,7 @@ BENCH_STEADY = Table(
         ("start_at_us", "bigint", "Start of its first second"),
         ("end_at_us", "bigint", "End of its last second"),
         ("duration_s", "double", "Between the two"),
-        ("dropped_s", "double", "Seconds before it: warm-up and ramp"),
+        ("dropped_s", "double", "Seconds before the steady part: warm-up and ramp"),
     ),
 )
 
@@ -92,9 +92,9 @@ BENCH_THROUGHPUT = Table(
         ("seconds_count", "bigint", "Seconds in the steady part"),
         ("total_msgs", "bigint", "Messages in the steady part"),
         ("mean_per_s", "double", "Total over the length of the steady part"),
-        ("p5_per_s", "double", "The slowest twentieth of the seconds is below"),
+        ("p5_per_s", "double", "Rate below which the slowest 5 % of the seconds are"),
         ("p50_per_s", "double", "Median second"),
-        ("p95_per_s", "double", "The fastest twentieth of the seconds is above"),
+        ("p95_per_s", "double", "Rate above which the fastest 5 % of the seconds are"),
         ("max_per_s", "double", "Fastest second"),
         ("min_per_s", "double", "Slowest second"),
         ("fairness_ratio", "double", "Jain's index over the workers, for the role together"),
@@ -151,7 +151,7 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 MEASURED = columns(
     ("metric", "string", "ack, e2e, store, rtt or response"),
-    ("corrected", "boolean", "Counted from when the message was due, not from when it went"),
+    ("corrected", "boolean", "Whether latency is counted from the due time, not from sending"),
 )
 
 BENCH_LATENCY_SUMMARY = Table(
@@ -204,27 +204,27 @@ def _rank(percent: float) -> Column:
 
 BENCH_ACCOUNT = Table(
     "bench_account",
-    "Where the messages of each run are: summed from the workers' reports.",
+    "The message account of each run, summed from the workers' reports.",
     RUN
     + columns(
         ("title", "string", "Title of the scenario"),
-        ("verdict", "string", "Verdict of the benchmark; null when it did not end"),
+        ("verdict", "string", "Verdict of the benchmark; null if it did not end"),
         ("sent_msgs", "bigint", "Sent"),
-        ("acked_msgs", "bigint", "Acknowledged as stored for the first time"),
+        ("acked_msgs", "bigint", "Acknowledged by the server as newly stored"),
         ("duplicate_acked_msgs", "bigint", "Acknowledged as duplicates"),
         ("refused_msgs", "bigint", "Acknowledged with an error"),
         ("unanswered_msgs", "bigint", "Not acknowledged in time"),
-        ("missed_msgs", "bigint", "Owed by the schedule and never sent"),
+        ("missed_msgs", "bigint", "Due by the schedule but never sent"),
         ("received_msgs", "bigint", "Received"),
         ("redelivered_msgs", "bigint", "Received with a delivery count above 1"),
         ("duplicate_msgs", "bigint", "Received again by the same worker"),
-        ("lost_msgs", "bigint", "Expected and never received, as the benchmark found"),
+        ("lost_msgs", "bigint", "Expected but never received, as the benchmark reported"),
         (
             "unaccounted_msgs",
             "bigint",
-            "Sent with an unknown outcome: in none of the other sums of the sender",
+            "Sent with an unknown outcome: in no other sum of the sender",
         ),
-        ("closes", "boolean", "These sums equal those of the benchmark"),
+        ("closes", "boolean", "Whether these sums equal those of the benchmark"),
     ),
 )
 
@@ -264,14 +264,18 @@ KNEE_RATIO = 3.0
 
 BENCH_KNEE = Table(
     "bench_knee",
-    "Latency by load, and the load beyond which it breaks away.",
+    "Latency by load, and the load above which latency rises sharply.",
     RUN
     + columns(
         ("metric", "string", "ack, e2e, store, rtt or response, corrected"),
-        ("level_count", "bigint", "1 for the seconds of the lowest load"),
+        ("level_count", "bigint", "Number of the load level; 1 is the lowest load"),
         ("load_per_s", "double", "Messages sent per second at this level"),
-        ("p99_us", "double", "99 % of the latencies of this level are not above"),
-        ("knee", "boolean", "The highest load before the latency breaks away, if it does"),
+        ("p99_us", "double", "99th percentile of the latencies at this level"),
+        (
+            "knee",
+            "boolean",
+            "Whether this is the knee: the highest load before latency rises sharply",
+        ),
     ),
 )
 

@@ -26,29 +26,49 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FULL_SHARE, STALE_S
 
-_NOT_TOLD = "null is never, or watched too shortly to tell"
-_NEVER = "null is never, or not known"
+_NOT_TOLD = "null: never, or recorded too shortly to know"
+_NEVER = "null: never, or unknown"
 
 CAPACITY = Table(
     "capacity",
-    "Growth of each stream and the time until it meets each of its limits.",
+    "Growth of each stream and the time until it reaches each limit.",
     STREAM_IDENTITY
     + columns(
         ("stored_msgs", "bigint", "Messages kept at the end"),
         ("stored_bytes", "bigint", "Bytes kept at the end"),
-        ("message_bytes", "double", "Bytes kept per message, overhead of the store included"),
+        ("message_bytes", "double", "Bytes stored per message, store overhead included"),
         ("unseen_s", "double", f"{UNSEEN}; what it kept is of then"),
-        ("growth_msgs_per_s", "double", "Change of the messages kept, over the time watched"),
-        ("growth_bytes_per_s", "double", "Change of the bytes kept, over the time watched"),
-        ("watched_s", "double", "Time over which its growth is known"),
-        ("max_msgs", "bigint", "Limit; null is unlimited"),
-        ("max_bytes", "bigint", "Limit; null is unlimited"),
-        ("msgs_full_in_s", "double", f"Until the limit of messages at this growth; {_NOT_TOLD}"),
-        ("bytes_full_in_s", "double", f"Until the limit of bytes at this growth; {_NOT_TOLD}"),
-        ("earliest_s", "double", f"Until its first limit, at the earliest (95 % sure); {_NEVER}"),
-        ("latest_s", "double", f"Until its first limit, at the latest (95 % sure); {_NEVER}"),
-        ("discard", "string", "What it discards when full: old messages or new ones"),
-        ("resets_count", "bigint", "Times its last sequence went back: it began anew"),
+        ("growth_msgs_per_s", "double", "Growth of the stored messages, over the recorded time"),
+        ("growth_bytes_per_s", "double", "Growth of the stored bytes, over the recorded time"),
+        ("watched_s", "double", "Time over which the growth is known"),
+        ("max_msgs", "bigint", "Limit; null: unlimited"),
+        ("max_bytes", "bigint", "Limit; null: unlimited"),
+        (
+            "msgs_full_in_s",
+            "double",
+            f"Time until the message limit is reached at this growth; {_NOT_TOLD}",
+        ),
+        (
+            "bytes_full_in_s",
+            "double",
+            f"Time until the byte limit is reached at this growth; {_NOT_TOLD}",
+        ),
+        (
+            "earliest_s",
+            "double",
+            f"Earliest time until the first limit is reached (95 % sure); {_NEVER}",
+        ),
+        (
+            "latest_s",
+            "double",
+            f"Latest time until the first limit is reached (95 % sure); {_NEVER}",
+        ),
+        ("discard", "string", "What a full stream discards: old or new messages"),
+        (
+            "resets_count",
+            "bigint",
+            "Times that the last sequence decreased: the stream was recreated or restored",
+        ),
     ),
 )
 
@@ -59,9 +79,9 @@ ACCOUNT_CAPACITY = Table(
         SESSION,
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Change over the time recorded"),
-        ("max_storage_bytes", "bigint", "Limit; null is unlimited"),
-        ("full_in_s", "double", f"Until the limit at this growth; {_NOT_TOLD}"),
-        ("api_errors_count", "bigint", "API errors while it was recorded"),
+        ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
+        ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NOT_TOLD}"),
+        ("api_errors_count", "bigint", "API errors during the recording"),
     ),
 )
 
@@ -211,29 +231,33 @@ _TOLD_S = 7 * 86_400
 
 LOAD = Table(
     "load",
-    "What everything together did, per bucket of time.",
+    "Totals of all streams and consumers, per interval of time.",
     columns(
         SESSION,
-        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("bucket_at_us", "bigint", "Start of the interval"),
         ("published_per_s", "double", "Messages stored, all streams together"),
-        ("grown_bytes_per_s", "double", "Change of the bytes kept, all streams together"),
+        ("grown_bytes_per_s", "double", "Growth of the stored bytes, all streams together"),
         ("delivered_per_s", "double", "Deliveries, all consumers together"),
-        ("settled_per_s", "double", "Deliveries settled, all consumers together"),
-        ("pending_mean_msgs", "double", "Unprocessed on average, all consumers together"),
+        (
+            "settled_per_s",
+            "double",
+            "Deliveries acked, terminated or dropped, all consumers together",
+        ),
+        ("pending_mean_msgs", "double", "Mean of unprocessed messages, all consumers together"),
     ),
 )
 
 
 BUSIEST = Table(
     "busiest",
-    "The ten busiest buckets of each session.",
+    "The ten busiest intervals of each session.",
     columns(
         SESSION,
-        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("bucket_at_us", "bigint", "Start of the interval"),
         ("published_per_s", "double", "Messages stored, all streams together"),
-        ("grown_bytes_per_s", "double", "Change of the bytes kept, all streams together"),
+        ("grown_bytes_per_s", "double", "Growth of the stored bytes, all streams together"),
         ("delivered_per_s", "double", "Deliveries, all consumers together"),
-        ("pending_mean_msgs", "double", "Unprocessed on average, all consumers together"),
+        ("pending_mean_msgs", "double", "Mean of unprocessed messages, all consumers together"),
         ("busiest_count", "bigint", "1 for the busiest"),
     ),
 )

@@ -23,28 +23,36 @@ SAMPLED = "sample"
 """In the column `metric` of the row that says that a sample was compared."""
 COMPARISON = Table(
     "comparison",
-    "Every metric of a session, or group of sessions, against the baseline; of single streams and "
-    "consumers only what changed.",
+    "Every metric of a session, or group of sessions, compared with the baseline; for single "
+    "streams and consumers only changes.",
     columns(
-        ("baseline", "string", "Session, or sessions, compared with; else the earliest"),
-        ("compared", "string", "Session, or sessions, compared"),
+        ("baseline", "string", "The baseline: a session or several; default: the earliest"),
+        ("compared", "string", "The session or sessions that are compared with the baseline"),
         ("metric", "string", "What was compared"),
-        ("stream", "string", "Of which stream; null for everything together"),
+        ("stream", "string", "Name of the stream; null for all together"),
         ("consumer", "string", "Of which consumer"),
         ("baseline_mean", "double", "Mean of the baseline, in the metric's unit"),
-        ("compared_mean", "double", "Mean of the compared, in the metric's unit"),
-        ("mean_change", "double", "Relative difference of the two; null where the baseline is 0"),
-        ("low_change", "double", "The true difference is above this (99.8 % sure)"),
-        ("high_change", "double", "The true difference is below this (99.8 % sure)"),
-        ("p_value", "double", "Chance of such a difference between equals, Holm-corrected"),
+        ("compared_mean", "double", "Mean of the compared sessions, in the metric's unit"),
+        (
+            "mean_change",
+            "double",
+            "Relative difference of the two means; null if the baseline is 0",
+        ),
+        ("low_change", "double", "Lower bound of the true difference (99.8 % sure)"),
+        ("high_change", "double", "Upper bound of the true difference (99.8 % sure)"),
+        (
+            "p_value",
+            "double",
+            "Probability of such a difference by chance (p-value, Holm-corrected)",
+        ),
         ("words", "string", "The difference in words"),
-        ("interval", "string", "Where the true difference lies, in words"),
+        ("interval", "string", "The interval of the true difference, in words"),
         ("verdict", "string", "slower, faster, more, less, no significant change or unknown"),
         (
             "sample",
             "string",
-            "Of how many series which part was compared, and the seed of that "
-            "choice; null where all were",
+            "If only a sample was compared: its share, the number of series, and the seed; null "
+            "if all were compared",
         ),
     ),
 )

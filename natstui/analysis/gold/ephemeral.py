@@ -16,16 +16,24 @@ _LEAST_ALIKE = 2
 
 EPHEMERAL = Table(
     "ephemeral",
-    "Consumers without a durable name: one row for those of a stream with names that begin alike.",
+    "Ephemeral consumers: one row for all of a stream whose names begin alike.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
-        ("name", "string", "How their names begin, and *"),
+        ("name", "string", "Common beginning of their names, and *"),
         ("consumers_count", "bigint", "Consumers"),
-        ("watched_s", "double", "Time over which changes of one are known: the median of them"),
-        ("delivered_msgs", "bigint", "Deliveries of all of them, repeated ones included"),
-        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
-        ("pending_max_msgs", "bigint", "Most unprocessed of one of them"),
+        ("watched_s", "double", "Median time over which changes of a consumer are known"),
+        (
+            "delivered_msgs",
+            "bigint",
+            "Deliveries to all of these consumers, redeliveries included",
+        ),
+        (
+            "repeated_msgs",
+            "bigint",
+            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+        ),
+        ("pending_max_msgs", "bigint", "Largest number of unprocessed messages of one consumer"),
     ),
 )
 

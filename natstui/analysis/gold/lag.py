@@ -27,37 +27,46 @@ RECENT_BUCKETS = 5
 
 LAG = Table(
     "lag",
-    "How far behind each consumer was, over the whole session.",
+    "The lag of each consumer over the entire session.",
     CONSUMER_IDENTITY
     + columns(
-        ("first_at_us", "bigint", "Start of its first bucket"),
-        ("last_at_us", "bigint", "Start of its last bucket"),
-        ("watched_s", "double", "Time over which its changes are known"),
+        ("first_at_us", "bigint", "Start of the first interval"),
+        ("last_at_us", "bigint", "Start of the last interval"),
+        ("watched_s", "double", "Time over which changes of the consumer are known"),
         ("unseen_s", "double", f"{UNSEEN}; what was pending at its end is of then"),
-        ("pending_first_msgs", "bigint", "Unprocessed at the start"),
-        ("pending_last_msgs", "bigint", "Unprocessed at the end"),
+        ("pending_first_msgs", "bigint", "Unprocessed messages at the start"),
+        ("pending_last_msgs", "bigint", "Unprocessed messages at the end"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_mean_msgs", "double", "Unprocessed on average"),
         ("growth_per_min", "double", "Slope of the mean lag over the session"),
         (
             "growth_error_per_min",
             "double",
-            "Standard error of that slope, with the resemblance of "
-            "neighbouring buckets counted; null with fewer than 3",
+            "Standard error of the slope, corrected for autocorrelation; null with fewer than 3 "
+            "intervals",
         ),
-        ("buckets_count", "bigint", "Buckets that the slope comes from"),
-        ("recent_growth_per_min", "double", "The same over the last buckets"),
-        ("drain_s", "double", "Time until nothing is pending at the recent pace; null is never"),
-        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
+        ("buckets_count", "bigint", "Number of intervals used for the slope"),
+        ("recent_growth_per_min", "double", "The slope over the last intervals"),
+        ("drain_s", "double", "Time until nothing is pending at the recent pace; null: never"),
+        ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
         (
             "behind_last_s",
             "double",
-            "Greatest age of the next message in the last bucket; where it "
-            "was not asked for, pending over what its stream then stored",
+            "Greatest age of the next message in the last interval; if not measured, an "
+            "estimate: pending messages divided by the stream's publish rate",
         ),
-        ("behind_estimate_s", "double", "Pending at the end over what its stream then stored"),
-        ("never_caught_up", "boolean", "Something was pending at every sample"),
-        ("made_again", "boolean", "Another consumer of the same stream had its name before"),
+        (
+            "behind_estimate_s",
+            "double",
+            "Estimated age of the next message at the end: pending messages divided by the "
+            "stream's publish rate",
+        ),
+        ("never_caught_up", "boolean", "Whether messages were pending at every sample"),
+        (
+            "made_again",
+            "boolean",
+            "Whether another consumer of the stream had the same name before",
+        ),
     ),
 )
 
@@ -151,16 +160,16 @@ def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
 
 LAG_PERIOD = Table(
     "lag_period",
-    "Every stretch of time in which a consumer had unprocessed messages without a break.",
+    "Every period in which a consumer always had unprocessed messages.",
     CONSUMER_IDENTITY
     + columns(
         ("start_at_us", "bigint", "First sample with messages pending"),
         ("end_at_us", "bigint", "Last sample with messages pending"),
         ("duration_s", "double", "Between the two"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
-        ("pending_end_msgs", "bigint", "Unprocessed at its last sample"),
-        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
-        ("open", "boolean", "It lasted until the recording of the consumer ended"),
+        ("pending_end_msgs", "bigint", "Unprocessed messages at the last sample"),
+        ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
+        ("open", "boolean", "Whether it lasted until the recording of the consumer ended"),
     ),
 )
 

@@ -12,20 +12,20 @@ from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FALLING_BEHIND_S
 
 _PERCENTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
-_PERCENT = "of the time was its next message younger; null where its age was never known"
+_PERCENT = "of the time, the next message was younger; null if its age was never known"
 
 LAG_SHARE = Table(
     "lag_share",
-    "How long the next message of each consumer waited: percentiles, and the share over the "
+    "Waiting time of the next message of each consumer: percentiles, and the share above the "
     f"objective of {FALLING_BEHIND_S:g} s.",
     CONSUMER_IDENTITY
     + columns(
-        ("known_count", "bigint", "Samples in which it is known: none pending, or its age"),
+        ("known_count", "bigint", "Samples in which the waiting time is known"),
         ("p50_s", "double", f"50 % {_PERCENT}"),
         ("p95_s", "double", f"95 % {_PERCENT}"),
         ("p99_s", "double", f"99 % {_PERCENT}"),
         ("max_s", "double", "The longest wait"),
-        ("over_share", "double", "Share of these samples in which it waited longer than that"),
+        ("over_share", "double", "Share of these samples above the objective"),
         ("leader", "string", "Server that led the consumer last"),
         ("pinned_client", "string", "Client that was pinned last"),
     ),

@@ -14,14 +14,18 @@ HOUR_US = 3_600_000_000
 
 MESSAGE_SIZE = Table(
     "message_size",
-    "How large the messages are that each stream keeps, per hour.",
+    "Size of the messages that each stream stores, per hour.",
     STREAM_IDENTITY
     + columns(
         ("hour_at_us", "bigint", "Start of the hour, UTC"),
         ("published_msgs", "bigint", "Messages stored in the hour"),
-        ("message_bytes", "double", "Bytes kept per message at its end, overhead included"),
-        ("message_min_bytes", "double", "The least at any poll of the hour"),
-        ("message_max_bytes", "double", "The most at any poll of the hour"),
+        (
+            "message_bytes",
+            "double",
+            "Bytes stored per message at the end of the hour, overhead included",
+        ),
+        ("message_min_bytes", "double", "Smallest value at any poll of the hour"),
+        ("message_max_bytes", "double", "Largest value at any poll of the hour"),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Answer 1: what each stream and consumer did, per bucket of time."""
+"""Answer 1: what each stream and consumer did, per interval of time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, c
 
 BUCKET = columns(
     ("series_id", "bigint", "Hash of session, names and creation time"),
-    ("bucket_at_us", "bigint", "Start of the bucket"),
-    ("last_at_us", "bigint", "Last sample in the bucket"),
-    ("covered_s", "double", "Time in the bucket over which changes are known"),
-    ("samples_count", "bigint", "Samples in the bucket"),
-    ("resets_count", "bigint", "Times a counter went backwards"),
+    ("bucket_at_us", "bigint", "Start of the interval"),
+    ("last_at_us", "bigint", "Last sample in the interval"),
+    ("covered_s", "double", "Time in the interval over which changes are known"),
+    ("samples_count", "bigint", "Samples in the interval"),
+    ("resets_count", "bigint", "Times that a counter decreased"),
 )
 
 
@@ -71,23 +71,31 @@ def per_s(name: str) -> Column:
 
 CONSUMER_RATE = Table(
     "consumer_rate",
-    "What each consumer did per bucket of time.",
+    "Rates of each consumer, per interval of time.",
     CONSUMER_IDENTITY
     + BUCKET
     + columns(
-        ("delivered_msgs", "bigint", "Deliveries in the bucket, repeated ones included"),
-        ("delivered_per_s", "double", "The same per second; null when nothing is known"),
+        ("delivered_msgs", "bigint", "Deliveries in the interval, redeliveries included"),
+        ("delivered_per_s", "double", "The same per second; null if unknown"),
         ("settled_msgs", "bigint", "Advance of the ack floor, in deliveries"),
         ("settled_per_s", "double", "The same per second"),
-        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
-        ("pending_first_msgs", "bigint", "Unprocessed at the first sample"),
-        ("pending_last_msgs", "bigint", "Unprocessed at the last sample"),
+        (
+            "repeated_msgs",
+            "bigint",
+            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+        ),
+        ("pending_first_msgs", "bigint", "Unprocessed messages at the first sample"),
+        ("pending_last_msgs", "bigint", "Unprocessed messages at the last sample"),
         ("pending_min_msgs", "bigint", "Fewest unprocessed"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_mean_msgs", "double", "Unprocessed on average"),
-        ("ack_pending_max_msgs", "bigint", "Most waiting for their acknowledgement"),
-        ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
-        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
+        ("ack_pending_max_msgs", "bigint", "Largest number of unacknowledged messages"),
+        (
+            "redelivered_max_msgs",
+            "bigint",
+            "Largest number of redelivered messages that were not acked",
+        ),
+        ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
     ),
     day_of="bucket_at_us",
 )
@@ -123,19 +131,19 @@ def consumer_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
 
 STREAM_RATE = Table(
     "stream_rate",
-    "What each stream did per bucket of time.",
+    "Rates of each stream, per interval of time.",
     STREAM_IDENTITY
     + BUCKET
     + columns(
-        ("published_msgs", "bigint", "Messages stored in the bucket"),
-        ("published_per_s", "double", "The same per second; null when nothing is known"),
-        ("grown_msgs", "bigint", "Change of the messages kept"),
-        ("grown_bytes", "bigint", "Change of the bytes kept"),
+        ("published_msgs", "bigint", "Messages stored in the interval"),
+        ("published_per_s", "double", "The same per second; null if unknown"),
+        ("grown_msgs", "bigint", "Change of the number of stored messages"),
+        ("grown_bytes", "bigint", "Change of the stored bytes"),
         ("grown_bytes_per_s", "double", "The same per second"),
-        ("stored_msgs", "bigint", "Messages kept at the end of the bucket"),
-        ("stored_bytes", "bigint", "Bytes kept at the end of the bucket"),
-        ("last_seq", "bigint", "Last sequence at the end of the bucket"),
-        ("first_at_us", "bigint", "When the first message kept at the end of it was stored"),
+        ("stored_msgs", "bigint", "Messages stored at the end of the interval"),
+        ("stored_bytes", "bigint", "Bytes stored at the end of the interval"),
+        ("last_seq", "bigint", "Last sequence at the end of the interval"),
+        ("first_at_us", "bigint", "Time of the oldest stored message at the end of the interval"),
     ),
     day_of="bucket_at_us",
 )

@@ -20,30 +20,46 @@ CHANGE_WINDOW_US = 300_000_000
 """A configuration change this long before a hot spot is named with it."""
 REDELIVERY = Table(
     "redelivery",
-    "Repeated deliveries of each consumer over the whole session.",
+    "Redeliveries of each consumer over the entire session.",
     CONSUMER_IDENTITY
     + columns(
-        ("delivered_msgs", "bigint", "Deliveries, repeated ones included"),
-        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
-        ("repeated_share", "double", "Repeated per delivery; null with a filter, or none at all"),
-        ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
+        ("delivered_msgs", "bigint", "Deliveries, redeliveries included"),
+        (
+            "repeated_msgs",
+            "bigint",
+            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+        ),
+        (
+            "repeated_share",
+            "double",
+            "Redeliveries per delivery; null with a filter, or without deliveries",
+        ),
+        (
+            "redelivered_max_msgs",
+            "bigint",
+            "Largest number of redelivered messages that were not acked",
+        ),
         ("naks_count", "bigint", "Negative acknowledgements announced"),
-        ("given_up_count", "bigint", "Messages given up, because they were delivered too often"),
+        ("given_up_count", "bigint", "Messages dropped after max deliver"),
         ("terminated_count", "bigint", "Messages that the client terminated"),
     ),
 )
 
 HOT_SPOT = Table(
     "redelivery_hot_spot",
-    "Buckets in which a consumer got messages again, with what happened around it.",
+    "Intervals with redeliveries of a consumer, with events around them.",
     CONSUMER_IDENTITY
     + columns(
-        ("bucket_at_us", "bigint", "Start of the bucket"),
-        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
-        ("naks_count", "bigint", "Negative acknowledgements in the bucket"),
-        ("given_up_count", "bigint", "Messages given up in the bucket"),
-        ("leader_changes_count", "bigint", "Elections for the consumer or stream in the bucket"),
-        ("configured_at_us", "bigint", "Last change of its configuration up to 5 min before"),
+        ("bucket_at_us", "bigint", "Start of the interval"),
+        (
+            "repeated_msgs",
+            "bigint",
+            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+        ),
+        ("naks_count", "bigint", "Naks in the interval"),
+        ("given_up_count", "bigint", "Messages dropped after max deliver in the interval"),
+        ("leader_changes_count", "bigint", "Elections for the consumer or stream in the interval"),
+        ("configured_at_us", "bigint", "Last change of the configuration within 5 min before"),
     ),
 )
 
@@ -120,7 +136,7 @@ def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> Dat
 
 POISON = Table(
     "poison",
-    "Messages that were delivered again and again, or given up.",
+    "Messages that were delivered again and again, or dropped.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
@@ -128,9 +144,9 @@ POISON = Table(
         ("stream_seq", "bigint", "The message"),
         ("deliveries_count", "bigint", "Most deliveries announced"),
         ("naks_count", "bigint", "Negative acknowledgements announced"),
-        ("given_up", "boolean", "It was delivered too often"),
-        ("terminated", "boolean", "The client terminated it"),
-        ("acked", "boolean", "A sampled acknowledgement shows that it was settled"),
+        ("given_up", "boolean", "Whether the message reached max deliver"),
+        ("terminated", "boolean", "Whether the client terminated the message"),
+        ("acked", "boolean", "Whether a sampled ack shows that the message was acked"),
         ("first_at_us", "bigint", "First announcement"),
         ("last_at_us", "bigint", "Last announcement"),
     ),

@@ -12,14 +12,14 @@ from natstui.analysis.tables import SESSION, Table, columns
 
 SERVER_ROLE = Table(
     "server_role",
-    "What each server led, as the rows of streams and consumers say.",
+    "Streams and consumers that each server led.",
     columns(
         SESSION,
         ("server", "string", "Name of the server"),
-        ("streams_count", "bigint", "Streams that it led at their last sample"),
-        ("consumers_count", "bigint", "Consumers that it led at their last sample"),
-        ("led_share", "double", "Of all samples that have a leader, those that it led"),
-        ("left_count", "bigint", "Times that a stream or consumer passed to another leader"),
+        ("streams_count", "bigint", "Streams that the server led at their last sample"),
+        ("consumers_count", "bigint", "Consumers that the server led at their last sample"),
+        ("led_share", "double", "Share of samples with a leader that this server led"),
+        ("left_count", "bigint", "Times that a stream or consumer got another leader"),
     ),
 )
 

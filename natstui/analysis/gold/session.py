@@ -14,7 +14,7 @@ from natstui.analysis.tables import SESSION, Table, columns
 
 SESSION_SUMMARY = Table(
     "session",
-    "What was read of each session, and what could not be.",
+    "What was read of each session, and what was not readable.",
     columns(
         SESSION,
         ("start_at_us", "bigint", "First poll"),
@@ -22,23 +22,27 @@ SESSION_SUMMARY = Table(
         ("duration_s", "double", "Between the two"),
         ("polls_count", "bigint", "Polls"),
         ("gaps_count", "bigint", "Gaps between polls"),
-        ("streams_count", "bigint", "Streams seen, made again counted twice"),
-        ("consumers_count", "bigint", "Consumers seen, made again counted twice"),
+        ("streams_count", "bigint", "Streams seen; recreated ones count twice"),
+        ("consumers_count", "bigint", "Consumers seen; recreated ones count twice"),
         ("consumer_samples_count", "bigint", "Consumer samples"),
         ("segments_count", "bigint", "Files"),
         ("corrupt_segments_count", "bigint", "Sealed files that are cut off or damaged"),
-        ("torn_lines_count", "bigint", "Lines left out because they were cut off or not readable"),
-        ("unfinished_lines_count", "bigint", "Of these, the end of an open file: being written"),
-        ("unknown_lines_count", "bigint", "Lines left out because their kind is not known"),
+        (
+            "torn_lines_count",
+            "bigint",
+            "Lines ignored because they were incomplete or not readable",
+        ),
+        ("unfinished_lines_count", "bigint", "Incomplete last lines of open files, among these"),
+        ("unknown_lines_count", "bigint", "Lines ignored because their kind is unknown"),
         ("size_bytes", "bigint", "Size on disk"),
-        ("damage", "string", "Files not read whole, with the lines left out of each"),
-        ("not_judged", "string", "Why its findings are not known; null if they are"),
+        ("damage", "string", "Files not read completely, with the ignored lines of each"),
+        ("not_judged", "string", "Why the findings of the session are unknown; null if known"),
     ),
 )
 
 NOTE = Table(
     "note",
-    "What people wrote down while it was recorded.",
+    "Notes that people added during the recording.",
     columns(
         SESSION,
         ("at_us", "bigint", "When"),

@@ -43,31 +43,40 @@ from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, NO_PULLS_AFTER
 
 STUCK = Table(
     "stuck",
-    "Every stretch in which a consumer's ack floor did not move with messages outstanding.",
+    "Every period in which a consumer's ack floor did not move although messages were "
+    "outstanding.",
     CONSUMER_IDENTITY
     + columns(
         ("start_at_us", "bigint", "First sample at this floor"),
         ("end_at_us", "bigint", "Last sample at this floor"),
         ("duration_s", "double", "Between the two"),
-        ("open", "boolean", "It lasted until the recording of the consumer ended"),
+        ("open", "boolean", "Whether it lasted until the recording of the consumer ended"),
         (
             "cause",
             "string",
-            "What was found of it at the time; else the most likely cause: "
+            "The finding at that time, otherwise the most likely cause: "
             + ", ".join(cause.word for cause in STUCK_CAUSES),
         ),
-        ("ack_floor_stream_seq", "bigint", "Where the floor stood; the next message is to blame"),
+        (
+            "ack_floor_stream_seq",
+            "bigint",
+            "Ack floor during the period; the message after it is the cause",
+        ),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
-        ("pending_end_msgs", "bigint", "Unprocessed at the end"),
-        ("ack_pending_max_msgs", "bigint", "Most waiting for their acknowledgement"),
-        ("max_ack_pending_msgs", "bigint", "Max ack pending; null is unlimited or not known"),
+        ("pending_end_msgs", "bigint", "Unprocessed messages at the end"),
+        ("ack_pending_max_msgs", "bigint", "Largest number of unacknowledged messages"),
+        ("max_ack_pending_msgs", "bigint", "Max ack pending; null: unlimited or unknown"),
         ("delivered_msgs", "bigint", "Deliveries meanwhile"),
-        ("fresh_msgs", "bigint", "Advance of the delivered sequence meanwhile"),
-        ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
+        ("fresh_msgs", "bigint", "Advance of the delivered sequence during the period"),
+        (
+            "redelivered_max_msgs",
+            "bigint",
+            "Largest number of redelivered messages that were not acked",
+        ),
         ("no_pull_share", "double", "Share of samples without an open pull or a subscriber"),
         ("paused_share", "double", "Share of samples in which it was paused"),
         ("leaderless_share", "double", "Share of samples without a leader"),
-        ("samples_count", "bigint", "Samples in the stretch"),
+        ("samples_count", "bigint", "Samples in the period"),
     ),
 )
 

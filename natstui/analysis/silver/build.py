@@ -52,9 +52,9 @@ MANIFEST = Table(
     "Sessions whose silver tables are complete; written last.",
     columns(
         ("session", "string", "Folder name of the recording"),
-        ("fingerprint", "string", "Version of the pipeline and hash of the segments' sizes"),
+        ("fingerprint", "string", "Version of the analysis, and hash of the segments' sizes"),
         ("folder", "string", "Where it was read from"),
-        ("lies_in", "string", "Part of each table in which its rows are"),
+        ("lies_in", "string", "Partition of each table that has the rows of the session"),
     ),
 )
 
@@ -73,7 +73,7 @@ _EVENTS = (
 def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
     """Bring the silver tables up to date; return how many sessions were read."""
     files = segment_files(spark, sources)
-    step("looking at the segments")
+    step("checking the segments")
     plan = planned(files, kept_of(store), store.part_of_many if store.can_gather else None)
     store.know_parts(plan.parts, plan.new.keys())
     new = [source for source in sources if source.session in plan.new]

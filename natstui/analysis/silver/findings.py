@@ -62,10 +62,10 @@ def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
     the recording, or the reader of recordings, is not on this machine.
     """
     if source.path is None:
-        raise SessionError("it does not lie on the machine that analyses it")
+        raise SessionError("the recording is not on the machine that runs the analysis")
     # What is submitted to a cluster has no reader of recordings.
     if importlib.util.find_spec("natstui.session") is None:
-        raise SessionError("what is submitted to a cluster has no reader of recordings")
+        raise SessionError("the code that reads recordings is not installed on the Spark cluster")
     from natstui.session.read.judged import changes_of
 
     for change in changes_of(source.path):

@@ -14,40 +14,40 @@ _WORKER = columns(
     ("at_us", "bigint", "When the worker reported"),
     ("role", "string", "Role of the worker"),
     ("worker_id", "bigint", "Number of the worker in its role, from 0"),
-    ("phase", "string", "Phase the run was in, as the benchmark announced it"),
+    ("phase", "string", "Phase of the run, as reported by the benchmark"),
 )
 
 
 _COUNTED = {
     "sent_msgs": "Sent",
     "sent_bytes": "Payload sent",
-    "acked_msgs": "Acknowledged as stored for the first time",
+    "acked_msgs": "Acknowledged by the server as newly stored",
     "duplicate_acked_msgs": "Acknowledged as a duplicate",
     "refused_msgs": "Acknowledged with an error",
     "unanswered_msgs": "Not acknowledged in time",
-    "missed_msgs": "Owed by the schedule and never sent",
+    "missed_msgs": "Due by the schedule but never sent",
     "received_msgs": "Received",
     "received_bytes": "Payload received",
     "redelivered_msgs": "Received with a delivery count above 1",
-    "duplicate_msgs": "Received by this worker before",
-    "out_of_order_msgs": "Received behind a later one",
+    "duplicate_msgs": "Received again by this worker",
+    "out_of_order_msgs": "Received out of order, after a later message",
     "acks_sent_msgs": "Acknowledgements sent",
-    "acks_confirmed_msgs": "Double acknowledgements the server answered",
+    "acks_confirmed_msgs": "Double acks that the server confirmed",
     "naks_sent_msgs": "Negative acknowledgements sent",
     "terms_sent_msgs": "Terminations sent",
-    "never_acked_msgs": "Left without an acknowledgement on purpose",
-    "foreign_msgs": "Received, and sent by somebody else than this run",
+    "never_acked_msgs": "Not acknowledged on purpose",
+    "foreign_msgs": "Received, but not sent by this run",
 }
 
 
 BENCH_INTERVAL = Table(
     "bench_interval",
-    "What one benchmark worker did since its last report.",
+    "Counters of a benchmark worker since its last report.",
     _RUN
     + _WORKER
     + columns(
-        ("interval_s", "double", "Since its last report"),
-        ("cpu_ratio", "double", "Of one core, in this interval"),
+        ("interval_s", "double", "Time since the last report of the worker"),
+        ("cpu_ratio", "double", "CPU time in this interval, as a share of one core"),
         *((name, "bigint", meaning) for name, meaning in _COUNTED.items()),
     ),
 )
@@ -60,7 +60,7 @@ BENCH_LATENCY = Table(
     + _WORKER
     + columns(
         ("metric", "string", "ack, e2e, store, rtt or response"),
-        ("corrected", "boolean", "Counted from when the message was due, not from when it went"),
+        ("corrected", "boolean", "Whether latency is counted from the due time, not from sending"),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
         ("latencies_count", "bigint", "Latencies in the bucket"),
@@ -73,31 +73,31 @@ BENCH_RESULT = Table(
     "The result that a benchmark recorded at its end.",
     _RUN
     + columns(
-        ("at_us", "bigint", "When it was over"),
+        ("at_us", "bigint", "End of the run"),
         ("title", "string", "Title of the scenario"),
-        ("started_at_us", "bigint", "When the measured part began"),
-        ("duration_s", "double", "Of the measured part"),
+        ("started_at_us", "bigint", "Begin of the measured part"),
+        ("duration_s", "double", "Length of the measured part"),
         ("verdict", "string", "ok, incomplete, failed or stopped"),
-        ("partial", "boolean", "It ended before its time"),
+        ("partial", "boolean", "Whether the run ended before its planned end"),
         ("publish_per_s", "double", "Messages published per second"),
         ("receive_per_s", "double", "Messages received per second"),
         ("fan_out_ratio", "double", "Received per stored or sent message"),
         ("fairness_ratio", "double", "Jain's index over the workers"),
         ("sent_msgs", "bigint", "Sent"),
-        ("acked_msgs", "bigint", "Acknowledged as stored for the first time"),
+        ("acked_msgs", "bigint", "Acknowledged by the server as newly stored"),
         ("duplicate_acked_msgs", "bigint", "Acknowledged as a duplicate"),
         ("refused_msgs", "bigint", "Acknowledged with an error"),
         ("unanswered_msgs", "bigint", "Not acknowledged in time"),
-        ("missed_msgs", "bigint", "Owed by the schedule and never sent"),
-        ("stored_msgs", "bigint", "Stored, asked of the server"),
-        ("expected_msgs", "bigint", "What the receivers should have got together"),
+        ("missed_msgs", "bigint", "Due by the schedule but never sent"),
+        ("stored_msgs", "bigint", "Stored messages, as reported by the server"),
+        ("expected_msgs", "bigint", "Messages that all receivers should have received together"),
         ("received_msgs", "bigint", "Received"),
         ("distinct_msgs", "bigint", "Different messages received"),
         ("redelivered_msgs", "bigint", "Received with a delivery count above 1"),
         ("duplicate_msgs", "bigint", "Received more than once"),
-        ("lost_msgs", "bigint", "Expected and never received"),
-        ("out_of_order_msgs", "bigint", "Received behind a later one"),
-        ("closes", "boolean", "The sums of the account agree"),
+        ("lost_msgs", "bigint", "Expected but never received"),
+        ("out_of_order_msgs", "bigint", "Received out of order, after a later message"),
+        ("closes", "boolean", "Whether the sums of the account agree"),
     ),
 )
 
@@ -115,14 +115,18 @@ _NAMED = columns(
 
 ADVISORY = _event_table(
     "advisory",
-    "What the server announced.",
+    "Advisories of the server.",
     _NAMED,
     *columns(
         ("at_us", "bigint", "When it arrived"),
-        ("kind", "string", "Last word of the advisory's type"),
-        ("said_count", "bigint", "How many: 1, or those that came too fast to be recorded singly"),
+        ("kind", "string", "Type of the advisory: its last word"),
+        (
+            "said_count",
+            "bigint",
+            "Number of advisories: 1, or more if they arrived too fast to be recorded singly",
+        ),
         ("stream_seq", "bigint", "The message concerned"),
-        ("deliveries_count", "bigint", "Deliveries of that message so far"),
+        ("deliveries_count", "bigint", "Deliveries of the message so far"),
         ("leader", "string", "The leader elected"),
         ("text", "string", "One sentence"),
     ),
@@ -152,25 +156,33 @@ ACK_TIME = _event_table(
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
         ("latencies_count", "bigint", "Samples in the bucket"),
-        ("repeated_count", "bigint", "Samples of messages delivered before; in one row of many"),
-        ("left_out_count", "bigint", "Samples that came too fast to be read; in one row of many"),
+        (
+            "repeated_count",
+            "bigint",
+            "Samples of redelivered messages; given in one of the rows only",
+        ),
+        (
+            "left_out_count",
+            "bigint",
+            "Samples that arrived too fast to be read; given in one of the rows only",
+        ),
     ),
 )
 
 
 FINDING = _event_table(
     "finding",
-    "A finding each time that it was raised, told something else, or was over.",
+    "A row each time that a finding began, changed or ended.",
     _NAMED,
     *columns(
-        ("part", "string", "What of it: a source, what cannot be read"),
+        ("part", "string", "Part of the subject, as a source, or data that cannot be read"),
         ("created_at_us", "bigint", "When the stream or consumer was created; 0 for others"),
-        ("at_us", "bigint", "When it was told"),
+        ("at_us", "bigint", "When the finding was reported"),
         ("code", "string", "Of the catalogue"),
-        ("since_at_us", "bigint", "Since when it holds"),
-        ("until_at_us", "bigint", "When it was over; null while it is open"),
+        ("since_at_us", "bigint", "Begin of the finding"),
+        ("until_at_us", "bigint", "End of the run; null while it is open"),
         ("text", "string", "The evidence"),
-        ("sequences", "string", "Messages that it is about, the worst first"),
+        ("sequences", "string", "Sequences of the messages concerned, the worst first"),
         ("numbers", "string", "The evidence as numbers, a JSON object"),
     ),
 )
@@ -178,7 +190,7 @@ FINDING = _event_table(
 
 EVENT = Table(
     "event",
-    "What happened to the recorder: connection, failed polls, notes, commands.",
+    "Events of the recorder: connection, failed polls, notes, commands.",
     columns(
         ("session", "string", "Folder name of the recording"),
         ("at_us", "bigint", "When"),
@@ -200,15 +212,15 @@ CONFIGURATION = _event_table(
         ("replicas_count", "bigint", "Replicas"),
         ("retention", "string", "Retention of a stream"),
         ("discard", "string", "What a full stream discards"),
-        ("max_msgs", "bigint", "Limit of a stream; null is unlimited"),
-        ("max_bytes", "bigint", "Limit of a stream; null is unlimited"),
-        ("max_age_ns", "bigint", "Limit of a stream; null is unlimited"),
-        ("max_msgs_per_subject", "bigint", "Limit of a stream; null is unlimited"),
+        ("max_msgs", "bigint", "Limit of a stream; null: unlimited"),
+        ("max_bytes", "bigint", "Limit of a stream; null: unlimited"),
+        ("max_age_ns", "bigint", "Limit of a stream; null: unlimited"),
+        ("max_msgs_per_subject", "bigint", "Limit of a stream; null: unlimited"),
         ("durable", "boolean", "A consumer with a durable name"),
         ("pull", "boolean", "A pull consumer"),
         ("ack_policy", "string", "Acknowledgement policy of a consumer"),
-        ("max_ack_pending_msgs", "bigint", "Limit of a consumer; null is unlimited"),
-        ("max_deliver_count", "bigint", "Deliveries until a message is given up"),
+        ("max_ack_pending_msgs", "bigint", "Limit of a consumer; null: unlimited"),
+        ("max_deliver_count", "bigint", "Deliveries until a message is dropped"),
         ("filtered", "boolean", "The consumer filters subjects"),
     ),
 )
@@ -217,50 +229,58 @@ CONFIGURATION = _event_table(
 _SAMPLE = columns(
     ("series_id", "bigint", "Hash of session, names and creation time: one line on a chart"),
     ("at_us", "bigint", "When the server's reply with this row arrived"),
-    ("mono_us", "bigint", "The same moment on the recorder's monotonic clock"),
+    ("mono_us", "bigint", "The same time on the recorder's monotonic clock"),
 )
 _STEP = columns(
-    ("elapsed_us", "bigint", "Since the sample before; null at the first, after a gap, a reset"),
-    ("reset", "boolean", "A counter went backwards since the sample before"),
+    (
+        "elapsed_us",
+        "bigint",
+        "Time since the previous sample; null for the first one, after a gap or reset",
+    ),
+    ("reset", "boolean", "Whether a counter decreased since the previous sample"),
 )
 _PEERS = columns(
-    ("leader", "string", "Name of the leader; null while there is none or it is not known"),
-    ("peers_count", "bigint", "Replicas beside the leader"),
-    ("away_peers_count", "bigint", "Replicas that the leader does not hear of"),
-    ("peer_lag_msgs", "bigint", "Raft entries the furthest replica is behind"),
+    ("leader", "string", "Name of the leader; null if there is none or it is unknown"),
+    ("peers_count", "bigint", "Replicas without the leader"),
+    ("away_peers_count", "bigint", "Replicas without contact to the leader"),
+    ("peer_lag_msgs", "bigint", "Raft entries that the most lagging replica is behind"),
 )
 
 STREAM_SAMPLE = Table(
     "stream_sample",
-    "One stream as one poll saw it, with the change since the sample before.",
+    "One stream in one poll, with the change since the previous sample.",
     STREAM_IDENTITY
     + _SAMPLE
     + columns(
         ("stored_msgs", "bigint", "Messages stored"),
         ("stored_bytes", "bigint", "Bytes stored"),
         ("first_seq", "bigint", "First sequence still stored"),
-        ("last_seq", "bigint", "Last sequence given out"),
+        ("last_seq", "bigint", "Last sequence assigned by the stream"),
         ("first_at_us", "bigint", "When the first message was stored"),
         ("last_at_us", "bigint", "When the last message was stored"),
-        ("deleted_msgs", "bigint", "Holes between first and last"),
-        ("lost_msgs", "bigint", "Lost by damage of the store"),
+        ("deleted_msgs", "bigint", "Deleted messages between the first and the last sequence"),
+        ("lost_msgs", "bigint", "Messages lost because the store was damaged"),
         ("subjects_count", "bigint", "Distinct subjects"),
         ("consumers_count", "bigint", "Consumers"),
-        ("upstream_lag_msgs", "bigint", "The furthest mirror or source is behind by"),
+        (
+            "upstream_lag_msgs",
+            "bigint",
+            "Messages that the most lagging mirror or source is behind",
+        ),
     )
     + _PEERS
     + _STEP
     + columns(
-        ("published_msgs", "bigint", "Sequences given out since the sample before"),
-        ("grown_msgs", "bigint", "Change of the messages stored since the sample before"),
-        ("grown_bytes", "bigint", "Change of the bytes stored since the sample before"),
-        ("leader_before", "string", "Leader at the sample before"),
+        ("published_msgs", "bigint", "Sequences assigned since the previous sample"),
+        ("grown_msgs", "bigint", "Change of the stored messages since the previous sample"),
+        ("grown_bytes", "bigint", "Change of the stored bytes since the previous sample"),
+        ("leader_before", "string", "Leader at the previous sample"),
     ),
 )
 
 CONSUMER_SAMPLE = Table(
     "consumer_sample",
-    "One consumer as one poll saw it, with the change since the sample before.",
+    "One consumer in one poll, with the change since the previous sample.",
     CONSUMER_IDENTITY
     + _SAMPLE
     + columns(
@@ -278,68 +298,100 @@ CONSUMER_SAMPLE = Table(
         ),
         ("delivered_at_us", "bigint", "Last delivery"),
         ("acked_at_us", "bigint", "Last acknowledgement"),
-        ("pending_msgs", "bigint", "Matching and never delivered"),
-        ("ack_pending_msgs", "bigint", "Delivered and waiting for their acknowledgement"),
-        ("redelivered_msgs", "bigint", "Messages delivered more than once and not settled"),
+        ("pending_msgs", "bigint", "Messages that match the filter and were never delivered"),
+        ("ack_pending_msgs", "bigint", "Messages delivered and not yet acknowledged"),
+        ("redelivered_msgs", "bigint", "Messages delivered more than once and not acked"),
         ("waiting_pulls_count", "bigint", "Open pull requests"),
-        ("push_bound", "boolean", "A subscriber listens on the deliver subject"),
-        ("paused", "boolean", "The consumer is paused"),
+        ("push_bound", "boolean", "Whether a client subscribes to the deliver subject"),
+        ("paused", "boolean", "Whether the consumer is paused"),
         ("pinned_client", "string", "Id of the pinned client"),
-        ("next_at_us", "bigint", "When the next message to deliver was stored, if asked for"),
+        ("next_at_us", "bigint", "When the next message to deliver was stored, if measured"),
     )
     + _PEERS
     + _STEP
     + columns(
-        ("delivered_msgs", "bigint", "Deliveries since the sample before"),
-        ("fresh_msgs", "bigint", "Advance of the stream sequence since the sample before"),
-        ("settled_msgs", "bigint", "Advance of the ack floor in deliveries since then"),
-        ("stuck_since_us", "bigint", "Floor unmoved with messages outstanding since; else null"),
-        ("behind_since_us", "bigint", "Messages unprocessed without a break since; else null"),
+        ("delivered_msgs", "bigint", "Deliveries since the previous sample"),
+        ("fresh_msgs", "bigint", "Advance of the stream sequence since the previous sample"),
+        (
+            "settled_msgs",
+            "bigint",
+            "Advance of the ack floor, in deliveries, since the previous sample",
+        ),
+        (
+            "stuck_since_us",
+            "bigint",
+            "Since when the ack floor has not moved although messages are outstanding; else null",
+        ),
+        (
+            "behind_since_us",
+            "bigint",
+            "Since when there are always unprocessed messages; else null",
+        ),
     ),
 )
 
 POLL = Table(
     "poll",
-    "One poll: what it cost, what the account used, and whether the recorder was away before.",
+    "One poll: its cost, the use of the account, and a gap before it.",
     columns(
         ("session", "string", "Folder name of the recording"),
-        ("at_us", "bigint", "When the poll was done"),
-        ("mono_us", "bigint", "The same moment on the recorder's monotonic clock"),
-        ("gap_before_us", "bigint", "Time without a poll before this one, where it is a gap"),
-        ("lost_before_count", "bigint", "Records between the two polls that cannot be read"),
-        ("clock_step_us", "bigint", "How far the wall clock was set since the poll before"),
-        ("interval_us", "bigint", "Pause the poller kept between polls"),
-        ("elapsed_us", "bigint", "Time the poll took"),
+        ("at_us", "bigint", "Time of the poll"),
+        ("mono_us", "bigint", "The same time on the recorder's monotonic clock"),
+        ("gap_before_us", "bigint", "Length of the gap without a poll before this one, if any"),
+        ("lost_before_count", "bigint", "Unreadable records between the two polls"),
+        ("clock_step_us", "bigint", "Change of the wall clock since the previous poll"),
+        ("interval_us", "bigint", "Pause between polls"),
+        ("elapsed_us", "bigint", "Duration of the poll"),
         ("api_rtt_us", "bigint", "Round trip of one API request"),
-        ("requests_count", "bigint", "Requests of the poll"),
+        ("requests_count", "bigint", "API requests of the poll"),
         ("received_bytes", "bigint", "Bytes received"),
-        ("backoff_reason", "string", "Why the pause was longer than asked for"),
-        ("round_us", "bigint", "Longest wait of a row for its turn; null where each poll has all"),
-        ("unreachable_streams", "array<string>", "Streams whose leader did not answer the server"),
-        ("unreachable_consumers", "array<array<string>>", "The same of consumers, with stream"),
-        ("memory_bytes", "bigint", "Memory the account uses"),
-        ("storage_bytes", "bigint", "Storage the account uses"),
-        ("max_memory_bytes", "bigint", "Limit of the account; null is unlimited"),
-        ("max_storage_bytes", "bigint", "Limit of the account; null is unlimited"),
-        ("api_requests_count", "bigint", "API requests of the account so far"),
-        ("api_errors_count", "bigint", "API errors of the account so far"),
+        ("backoff_reason", "string", "Why the pause was longer than configured"),
+        (
+            "round_us",
+            "bigint",
+            "Longest time between two reads of a row; null if each poll reads all rows",
+        ),
+        (
+            "unreachable_streams",
+            "array<string>",
+            "Streams whose leader did not reply to the server",
+        ),
+        (
+            "unreachable_consumers",
+            "array<array<string>>",
+            "Consumers whose leader did not reply to the server, with stream",
+        ),
+        ("memory_bytes", "bigint", "Memory used by the account"),
+        ("storage_bytes", "bigint", "Storage used by the account"),
+        ("max_memory_bytes", "bigint", "Limit of the account; null: unlimited"),
+        ("max_storage_bytes", "bigint", "Limit of the account; null: unlimited"),
+        ("api_requests_count", "bigint", "API requests of the account since the server started"),
+        ("api_errors_count", "bigint", "API errors of the account since the server started"),
     ),
 )
 
 SEGMENT = Table(
     "segment",
-    "One file of a recording and whether it is whole.",
+    "One file of a recording, and whether it is complete.",
     columns(
         ("session", "string", "Folder name of the recording"),
         ("segment", "string", "File name"),
         ("size_bytes", "bigint", "Size on disk"),
         ("read_bytes", "bigint", "Uncompressed size that could be read"),
         ("lines_count", "bigint", "Lines read"),
-        ("torn_lines_count", "bigint", "Lines cut off or not readable, left out"),
-        ("unfinished_lines_count", "bigint", "Of these, the end of an open file: being written"),
-        ("unknown_lines_count", "bigint", "Lines of a kind this version does not know, left out"),
-        ("missing_lines_count", "bigint", "Records of a sealed segment that are not in it"),
-        ("corrupt", "boolean", "A sealed segment that is cut off or damaged"),
+        (
+            "torn_lines_count",
+            "bigint",
+            "Lines ignored because they are incomplete or not readable",
+        ),
+        ("unfinished_lines_count", "bigint", "Incomplete last lines of open files, among these"),
+        (
+            "unknown_lines_count",
+            "bigint",
+            "Lines ignored because this version does not know their kind",
+        ),
+        ("missing_lines_count", "bigint", "Records missing in a sealed segment"),
+        ("corrupt", "boolean", "Whether a sealed segment is incomplete or damaged"),
     ),
 )
 

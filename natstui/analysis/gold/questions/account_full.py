@@ -34,22 +34,22 @@ _TOLD_S = 30 * 86_400
 
 ACCOUNT_FULL = Table(
     "account_full",
-    "When the storage and the memory of the account are full at the growth of the session.",
+    "When the storage and memory of the account are full, at the growth of the session.",
     columns(
         SESSION,
         ("what", "string", "storage or memory"),
         ("used_bytes", "bigint", "Used at the end"),
-        ("limit_bytes", "bigint", "Limit; null is unlimited"),
+        ("limit_bytes", "bigint", "Limit; null: unlimited"),
         ("growth_bytes_per_s", "double", "Change over the time recorded"),
-        ("low_bytes_per_s", "double", "The true growth is hardly below this (95 % sure)"),
-        ("high_bytes_per_s", "double", "The true growth is hardly above this (95 % sure)"),
-        ("watched_s", "double", "Time over which its growth is known"),
-        ("full_at_us", "bigint", "When it is full at this growth; null is never, or watched too "
-         "shortly to tell"),
-        ("earliest_at_us", "bigint", "The earliest of the interval; null is never, or not known"),
-        ("latest_at_us", "bigint", "The latest of the interval; null is never, or not known"),
-        ("parts_count", "bigint", "Parts of the session that the interval comes from"),
-        ("end_at_us", "bigint", "The last poll: from here on it is a forecast"),
+        ("low_bytes_per_s", "double", "Lower bound of the true growth (95 % sure)"),
+        ("high_bytes_per_s", "double", "Upper bound of the true growth (95 % sure)"),
+        ("watched_s", "double", "Time over which the growth is known"),
+        ("full_at_us", "bigint",
+            "When it is full at this growth; null: never, or recorded too shortly to know"),
+        ("earliest_at_us", "bigint", "The earliest of the interval; null: never, or unknown"),
+        ("latest_at_us", "bigint", "The latest of the interval; null: never, or unknown"),
+        ("parts_count", "bigint", "Number of parts of the session used for the forecast"),
+        ("end_at_us", "bigint", "Time of the last poll, where the forecast begins"),
     ),
 )  # fmt: skip
 _LIMITS = {"storage": "max_storage_bytes", "memory": "max_memory_bytes"}

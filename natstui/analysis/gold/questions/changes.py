@@ -28,7 +28,7 @@ _WEIGHTS = {STUCK: 58, LAGGING: 44, REDELIVERY: 42}
 
 CHANGE = Table(
     "change",
-    "What got worse within five minutes after a change of the consumer or of its stream.",
+    "Problems that began within five minutes after a change of the consumer or its stream.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
@@ -36,10 +36,10 @@ CHANGE = Table(
         ("trouble", "string", "stuck, lagging or redelivery"),
         ("start_at_us", "bigint", "When that began"),
         ("detail", "string", "More about it"),
-        ("changed_at_us", "bigint", "When the last change before it was seen"),
+        ("changed_at_us", "bigint", "When the last change before the problem was seen"),
         ("changed", "string", "What was changed: stream or consumer"),
         ("change", "string", "The settings that differ, before and after"),
-        ("after_s", "double", "From the change until it got worse"),
+        ("after_s", "double", "Time from the change to the problem"),
     ),
 )
 

@@ -33,17 +33,21 @@ DRIVERS = {
 
 DELAY = Table(
     "delay",
-    "What the backlog of the worst consumers follows: a lagged correlation with its strength.",
+    "What the backlog of the worst consumers correlates with, with a time lag.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
-        ("consumer", "string", "The consumer whose backlog it is"),
-        ("driver", "string", f"{', '.join(DRIVERS)}: what it may follow"),
-        ("strength_ratio", "double", "Correlation with the change of the backlog, at most 1"),
-        ("after_s", "double", "How much later the correlation is strongest"),
-        ("width_s", "bigint", "Length of the buckets compared: nothing shorter is seen"),
-        ("buckets_count", "bigint", "Pairs of buckets compared"),
-        ("certain", "boolean", "It is strong, hardly by chance, and the backlog delays anybody"),
+        ("consumer", "string", "Name of the consumer with the backlog"),
+        ("driver", "string", f"Possible cause of the backlog: {', '.join(DRIVERS)}"),
+        ("strength_ratio", "double", "Correlation with the change of the backlog, from -1 to 1"),
+        ("after_s", "double", "Time lag at which the correlation is strongest"),
+        ("width_s", "bigint", "Length of the compared intervals; shorter effects are not visible"),
+        ("buckets_count", "bigint", "Number of compared pairs of intervals"),
+        (
+            "certain",
+            "boolean",
+            "Whether the correlation is strong, not by chance, and the backlog delays messages",
+        ),
     ),
 )
 _ONE = ["session", "rank_count"]

@@ -14,17 +14,17 @@ _TOLD_AFTER_S = 86_400
 
 IDLE = Table(
     "idle",
-    "Streams that stored and delivered nothing, and consumers without anything to do.",
+    "Streams that stored and delivered nothing, and consumers without messages.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "Name of the consumer; null for a stream"),
         ("created_at_us", "bigint", "When the stream or consumer was created"),
         ("watched_s", "double", "Time over which changes are known"),
-        ("last_at_us", "bigint", "Its last message or delivery ever; null is none"),
-        ("idle_s", "double", "From then, or from its creation, to its last sample"),
-        ("stored_msgs", "bigint", "Messages that a stream keeps; null for a consumer"),
-        ("stored_bytes", "bigint", "Bytes that a stream keeps; null for a consumer"),
+        ("last_at_us", "bigint", "Time of the last message or delivery; null: none"),
+        ("idle_s", "double", "Time since then, or since the creation, to the last sample"),
+        ("stored_msgs", "bigint", "Stored messages of a stream; null for a consumer"),
+        ("stored_bytes", "bigint", "Stored bytes of a stream; null for a consumer"),
     ),
 )
 

@@ -11,15 +11,15 @@ from natstui.analysis.tables import SESSION, Table, columns
 
 REDELIVERY_COST = Table(
     "redelivery_cost",
-    "What was sent again from each stream, and how many bytes that are.",
+    "Redelivered messages of each stream, and their bytes.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
-        ("consumers_count", "bigint", "Consumers that got messages again"),
+        ("consumers_count", "bigint", "Number of consumers with redeliveries"),
         ("delivered_msgs", "bigint", "Deliveries to all of its consumers"),
-        ("repeated_msgs", "bigint", "Of these, repeats: at least"),
-        ("repeated_share", "double", "Repeated per delivery; null without deliveries"),
-        ("message_bytes", "double", "A message of the stream, as it is stored, on average"),
+        ("repeated_msgs", "bigint", "Redeliveries among these, at least"),
+        ("repeated_share", "double", "Redeliveries per delivery; null without deliveries"),
+        ("message_bytes", "double", "Mean size of a stored message of the stream"),
         ("repeated_bytes", "double", "Sent again, at that size: an estimate"),
     ),
 )

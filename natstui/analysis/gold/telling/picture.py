@@ -22,19 +22,27 @@ MOST_DRAWN = 24
 
 PICTURE = Table(
     "picture",
-    "What is drawn of a session: everything together (rank 0), and its worst consumers.",
+    "Data of the charts of a session: all together (rank 0), and the worst consumers.",
     columns(
         SESSION,
-        ("rank_count", "bigint", "0 for everything together, 1 for the worst consumer"),
-        ("stream", "string", "Name of the stream; null for everything together"),
-        ("consumer", "string", "Name of the consumer; null for everything together"),
+        ("rank_count", "bigint", "0 for all together, 1 for the worst consumer"),
+        ("stream", "string", "Name of the stream; null for all together"),
+        ("consumer", "string", "Name of the consumer; null for all together"),
         ("bucket_at_us", "bigint", "Start of the interval"),
-        ("width_s", "bigint", "Length of the interval, by the length of the session"),
-        ("published_per_s", "double", "Messages stored, of everything together"),
-        ("delivered_per_s", "double", "Deliveries; null when nothing is known"),
+        (
+            "width_s",
+            "bigint",
+            "Length of the interval, which depends on the length of the session",
+        ),
+        ("published_per_s", "double", "Messages stored, all together"),
+        ("delivered_per_s", "double", "Deliveries; null if unknown"),
         ("pending_msgs", "double", "Unprocessed on average"),
-        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
-        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
+        (
+            "repeated_msgs",
+            "bigint",
+            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+        ),
+        ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
     ),
 )
 _BUCKET = ("session", "rank_count", "bucket_at_us", "width_s")

@@ -127,7 +127,7 @@ async def test_a_recording_without_connections_says_how_they_are_recorded(tmp_pa
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     async with replaying(folder) as viewer:
         await viewer.press("6")
-        told = "set connections = true in [session] to record them"
+        told = "connections = true in [session] records them"
         await viewer.until(lambda: told in viewer.words, "the reason")
 
 

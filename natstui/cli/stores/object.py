@@ -153,7 +153,7 @@ def _print_unfinished(bucket: str, unfinished: list[UnfinishedObject]) -> None:
 def info(
     connection: Connection, bucket: str, name: str | None, as_json: bool, **_words: Any
 ) -> None:
-    """Show a file, or the object store BUCKET. NAME is the file; without it, BUCKET is shown."""
+    """Show a file, or the object store BUCKET. NAME is the file; without NAME, shows BUCKET."""
     bucket = given_bucket(bucket)
     if name is None:
         reply, unfinished = run_connected(connection, lambda client: _described(client, bucket))
@@ -185,7 +185,7 @@ async def _described(client: Client, bucket: str) -> tuple[bytes, list[Unfinishe
 @command()
 @_in_store
 @click.argument("file", metavar="[FILE]", default="-")
-@click.option("--name", metavar="NAME", help="What it is called there; without it, as here.")
+@click.option("--name", metavar="NAME", help="Name in the store; default: the local name.")
 @click.option("--description", metavar="TEXT", default="", help="For people.")
 @change_flags
 @connection_options
@@ -199,11 +199,11 @@ def put(
 ) -> None:
     """Store FILE in BUCKET.
 
-    Without FILE, or as -, it is read from a pipe. It is there when all of it is; a file of
-    that name is deleted then.
+    Without FILE, or with -, reads stdin. The file appears when it is stored completely, and
+    replaces a file of the same name.
     """
     if file == "-" and name is None:
-        raise UsageError("what is read from a pipe needs a --name")
+        raise UsageError("a file from stdin needs --name")
     asked = ObjectChange(given_bucket(bucket), name or Path(file).name, description)
     shown = Progress()
     source = _source(file)
@@ -235,9 +235,9 @@ def _source(file: str) -> BinaryIO:
 @command()
 @_in_store
 @click.argument("name")
-@click.option("--output", "-O", metavar="FILE", help="The file to write; - is stdout.")
-@click.option("--force", "-f", is_flag=True, help="Over a file that exists.")
-@click.option("--verify/--no-verify", default=True, help="Whether size and digest must be right.")
+@click.option("--output", "-O", metavar="FILE", help="File to write; - is stdout.")
+@click.option("--force", "-f", is_flag=True, help="Overwrite an existing file.")
+@click.option("--verify/--no-verify", default=True, help="Check size and digest of the file.")
 @json_flag
 @connection_options
 def get(
@@ -252,12 +252,12 @@ def get(
 ) -> None:
     """Download the file NAME of BUCKET.
 
-    Writes it under its own name or --output. The file appears when it is complete and its
-    digest was checked; --no-verify writes what is there, and says what is wrong with it.
+    Writes the file under its own name or to --output. The file appears when it is complete and its
+    digest is correct; --no-verify writes it anyway and reports what is wrong.
     """
     bucket, target = given_bucket(bucket), _target(name, output)
     if target is not None and target.exists() and not force:
-        raise UsageError(f"{target} exists already: say --force, or --output FILE")
+        raise UsageError(f"{target} exists already: use --force, or --output FILE")
     shown = Progress()
     try:
         if target is None:
@@ -291,7 +291,7 @@ def _target(name: str, output: str | None) -> Path | None:
         return user_path(output)
     own = Path(name).name
     if not own or file_name(own) != own:
-        raise UsageError(f"{name!r} cannot name a file here: give --output FILE")
+        raise UsageError(f"{name!r} is not a usable file name here: use --output FILE")
     return Path(own)
 
 
@@ -348,8 +348,8 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
 def link(connection: Connection, bucket: str, name: str, target: str, **words: Any) -> None:
     """Link NAME to a file of this or another store.
 
-    NAME is in BUCKET. A STORE is named with a slash behind it; FILE may have slashes too, then
-    name the STORE.
+    NAME is the new link in BUCKET. Write STORE/FILE to link to a file of another store. If FILE
+    has slashes, always name its STORE.
     """
     store, slash, file = target.partition("/")
     where = ObjectLink(given_bucket(store), file) if slash else ObjectLink(bucket, target)
@@ -366,7 +366,7 @@ def link(connection: Connection, bucket: str, name: str, target: str, **words: A
 @change_flags
 @connection_options
 def seal(connection: Connection, bucket: str, **words: Any) -> None:
-    """Make BUCKET read-only for ever. Nothing can be stored in it or deleted from it any more."""
+    """Make BUCKET read-only for ever. Files can no longer be stored or deleted."""
     stream = f"{OBJECTS}{given_bucket(bucket)}"
     check_bucket_stream(
         run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))

@@ -86,9 +86,7 @@ TERMS_FEWEST = int(
     _threshold(3, "terms, fewest", "times", "fewer recent terms than this are ignored")
 )
 POISON_DELIVERIES = int(
-    _threshold(
-        5, "poison", "times", "an unacked message with this many deliveries is a poison message"
-    )
+    _threshold(5, "poison", "times", "a message delivered so often and not settled is in a loop")
 )
 FLOW_STALL_S = _threshold(
     3.0, "flow stall", "s",

@@ -109,7 +109,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
 
 _SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
 """What screens are made of: keys of these are alike on many of them."""
-_OWN, _ALIKE, _APP = "KEYS OF THIS SCREEN", "KEYS OF SIMILAR SCREENS", "KEYS EVERYWHERE"
+_OWN, _ALIKE, _APP = "KEYS OF THIS SCREEN", "KEYS OF SCREENS LIKE THIS", "KEYS EVERYWHERE"
 
 
 def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:

@@ -33,7 +33,7 @@ _decoder = decoder_of(Connections)
 
 _RENEWED_AFTER_S = 5.0
 _NOT_RECORDED = (
-    "this recording has no connections: set connections = true in [session] to record them"
+    "this recording holds no connections: only connections = true in [session] records them"
 )
 _NO_CLOSED = "a recording has no closed connections"
 

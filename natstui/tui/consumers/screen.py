@@ -71,7 +71,7 @@ class ConsumersScreen(SelectionScreen):
         if self.stream is not None:
             return f"{self.stream}  ›  {text}"
         count = 0 if self.where.joins else unlisted_consumers_count(self.state)
-        return f"{text}  ·  {count} unlisted ones feed mirrors and sources" if count else text
+        return f"{text}  ·  {count} unlisted feed mirrors and sources" if count else text
 
     @on(RowSelected)
     def _drill_down(self) -> None:

@@ -43,7 +43,7 @@ ALL_NAKED = Kind(
 POISON = Kind(
     "NT-C05", "consumer", "critical", "poison message",
     "one message is delivered again and again and never acked",
-    "the message (`m` and its sequence), and the log of the client that receives it",
+    "the message itself: `m` and its sequence; the log of the client that receives it",
     "fix the client, or delete the message (`ctrl+d` on it, `nats stream rmm STREAM SEQ`)",
     "netdata pull diagnosis 4", 0.0, 0.0, ("poison",),
 )  # fmt: skip
@@ -73,7 +73,7 @@ ACK_LIMIT = Kind(
     "NT-C09", "consumer", "critical", "max ack pending reached",
     "delivery has stopped: the number of messages waiting for an ack is at its limit",
     "why no acks come: the client is slow, hangs, or never acks",
-    "let the client ack, or `e` and raise max ack pending (`nats consumer edit --max-pending`)",
+    "ack in the client, or `e` and raise max ack pending (`nats consumer edit --max-pending`)",
     "Insights OPT_SYS_003, netdata pull diagnosis 1", 2.0, 0.0, (),
 )  # fmt: skip
 PULLS_REFUSED = Kind(

@@ -313,7 +313,7 @@ def folded(findings: Iterable[Finding]) -> list[FoldedFinding]:
             lines += [FoldedFinding(finding) for finding in some]
             continue
         # There may be 50,000: they need no order among themselves.
-        first = min(some, key=worst_first)
+        first = min(some, key=lambda finding: (*worst_first(finding), finding.entity))
         others = tuple(finding for finding in some if finding is not first)
         lines.append(FoldedFinding(first, others))
     return sorted(lines, key=lambda line: worst_first(line.first))

@@ -136,7 +136,7 @@ async def test_the_palette_offers_the_keys_of_the_screen(account: Account, libra
         await viewer.press("ctrl+p")
         await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.words)
         await viewer.type("rename")
-        await viewer.until(lambda: "give it another name  ·  key e" in viewer.text)
+        await viewer.until(lambda: "rename the recording  ·  key e" in viewer.text)
         await viewer.press("enter")
         await viewer.until(lambda: "New name of test" in viewer.words, "the question")
 

@@ -60,8 +60,18 @@ def text_file(fd: int, encoding: str, errors: str, *, by_line: bool = False) -> 
 def keep_stdout_whole() -> None:
     """Let the standard output of this process lose nothing.
 
-    What its encoding cannot hold, a frame or a name on a terminal of latin-1, becomes a `?`.
+    What its encoding cannot hold, a frame or a name on a terminal of latin-1, becomes a `?`. A
+    closed stdin, stdout or stderr becomes the null device: the next file or connection would
+    take its number otherwise, and get what is printed.
     """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or text_file(1, "utf-8", "replace")
+    sys.stderr = sys.stderr or text_file(2, "utf-8", "replace", by_line=True)
     old = sys.stdout
     if isinstance(old, io.TextIOWrapper):
         errors = "replace" if old.errors in (None, "strict") else old.errors

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import signal
 import struct
 import subprocess
@@ -115,3 +116,13 @@ def test_words_that_are_no_utf8_are_named(flags: tuple[str, ...], tmp_path: Path
             [sys.executable, "-m", "natstui", *these], capture_output=True, check=False, timeout=60
         )
         assert b"Traceback" not in done.stderr and done.returncode != 0
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_descriptor_is_the_null_device(closed: int, tmp_path: Path) -> None:
+    words = shlex.join([sys.executable, "-m", "natstui", "config"])
+    env = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
+    shell = ["sh", "-c", f"{words} {closed}>&-"]
+    done = subprocess.run(shell, capture_output=True, text=True, env=env, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.stdout == "") is (closed == 1)

@@ -43,6 +43,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "jetstream/messages/objects.py": ("object get", "object get --force"),
     "jetstream/testbed/broker.py": "a temporary folder of its own",
     "jetstream/testbed/shop/process.py": "the lock of the store of a demo",
+    "output.py": "/dev/null",
     "paths.py": tuple(WRITINGS),
     "session/files/folder.py": ("record",),
     "session/files/index.py": ("record",),

@@ -112,7 +112,7 @@ async def test_each_of_two_runs_on_one_stream_closes_its_own_account(account: Ac
         others = sum(one.accounting.sent_msgs for one in merged.runs) - books.sent_msgs
         assert (books.lost_msgs, books.duplicate_msgs) == (0, 0)
         assert 0 < books.foreign_msgs <= 4 * others
-        foreign = f"{books.foreign_msgs} messages came from other senders, and are in no sum"
+        foreign = f"{books.foreign_msgs} messages came from other senders and are not counted"
         assert foreign in run.notes
     assert merged.metrics["stored"] == merged.metrics["sent"]
     text = merged_text(merged)

@@ -206,7 +206,7 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
             " makes them again after the ack wait; a longer drain waits for them"
         )
     if accounting.foreign_msgs:
-        yield f"{accounting.foreign_msgs} messages came from other senders, and are in no sum"
+        yield f"{accounting.foreign_msgs} messages came from other senders and are not counted"
     if accounting.retried_msgs:
         yield f"{accounting.retried_msgs} messages were sent again: the server was coming back"
     yield from accounting.complaints

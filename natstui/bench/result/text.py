@@ -161,8 +161,8 @@ def merged_text(merged: MergedRuns) -> str:
     lines = [
         "",
         f"{clean_line(merged.title)}, {len(runs)} runs together",
-        f"  interval   {begin} … {end}, {duration_text(merged.common_s)} that all measured",
-        f"  rates      {', '.join(rates)}, in that interval",
+        f"  interval   {begin} … {end}, {duration_text(merged.common_s)} measured by all runs",
+        f"  rates      {', '.join(rates)}, in this interval",
         f"  messages   {_amounts(merged.plan, figures, books)}",
         *_latencies(figures),
     ]

@@ -178,7 +178,7 @@ class Worker:
                 case _ if self._job is not None:
                     self._follow(self._job, said)
                 case _:
-                    raise NatstuiError("a worker is led only once it is ready")
+                    raise NatstuiError("a worker got a command before it was ready")
         self._orphan()
 
     async def _die(self) -> None:

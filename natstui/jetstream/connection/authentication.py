@@ -132,7 +132,7 @@ def _seed(text: str, where: str) -> str:
         raise UsageError(f"{where} has no nkey seed (a word of 58 letters that starts with SU)")
     raw = base64.b32decode(found.group() + "=" * 6)
     if nkeys.crc16(raw[:-2]) != int.from_bytes(raw[-2:], "little"):
-        raise UsageError(f"the nkey seed in {where} is damaged: its checksum does not fit")
+        raise UsageError(f"the nkey seed in {where} is damaged: the checksum does not match")
     return found.group()
 
 

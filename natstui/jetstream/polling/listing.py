@@ -73,7 +73,7 @@ class Listing(Generic[Row]):
         self.rows: list[Row] = []
         self.missing: set[str] = set()
         self.offline: dict[str, str] = {}
-        """Those of them that their servers refuse to run → why."""
+        """Streams or consumers that their servers refuse to run → the reason."""
         self.done = False
         self.steady = True
         """Nothing was added or removed between the pages, so no row slipped between them."""

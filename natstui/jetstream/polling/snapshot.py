@@ -42,7 +42,7 @@ class StreamsSeen:
     missing: set[str] = field(default_factory=set)
     """All that are unreachable as far as is known, not only those asked for in this poll."""
     offline: dict[str, str] = field(default_factory=dict)
-    """Those of them that their servers refuse to run → why."""
+    """Streams or consumers that their servers refuse to run → the reason."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class ConsumersSeen:
     missing: set[tuple[str, str]] = field(default_factory=set)
     """All that are unreachable as far as is known, not only those asked for in this poll."""
     offline: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Those of them that their servers refuse to run → why."""
+    """Streams or consumers that their servers refuse to run → the reason."""
     unlisted: dict[str, int] = field(default_factory=dict)
     """Stream → consumers that it counts and that its list neither has nor names."""
     complete: bool = False

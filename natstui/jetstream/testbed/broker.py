@@ -227,7 +227,7 @@ class Broker:
             if self._may_choose_again():
                 self._spawn()
                 return False
-            raise BrokerFailed(f"nats-server ended at its start: {self._last_words()}")
+            raise BrokerFailed(f"nats-server stopped during startup: {self._last_words()}")
         if time.monotonic() > self._give_up_at:
             self.kill()
             raise BrokerFailed(f"nats-server was not ready after {_START_S:g} s")

@@ -254,7 +254,7 @@ def _joined(lines: list[bytes]) -> bytes:
             whole[table] = _joined_columns(tables)
         return msgspec.json.encode(whole) + b"\n"
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, RecursionError) as error:
-        raise BadLine(f"the parts of a poll do not belong together: {error}") from error
+        raise BadLine(f"the parts of a poll do not match each other: {error}") from error
 
 
 def _joined_columns(tables: list[dict[str, msgspec.Raw]]) -> msgspec.Raw:

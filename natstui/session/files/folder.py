@@ -116,7 +116,7 @@ def lock(folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise SessionError(f"{folder} is being recorded by another process") from error
+        raise SessionError(f"another process is recording into {folder}") from error
     return descriptor
 
 

@@ -65,7 +65,7 @@ _UNITS_BY_NAME = {
     "counts": "count",
     "sequences": "sequence",
     "recent": "s since 1970, count",
-    "numbers": "as the name says",
+    "numbers": "what the name says",
     "members": "bytes",
     "fan_out_ratio": "ratio, from 0",
     "cpu_ratio": "ratio, from 0",
@@ -109,7 +109,7 @@ def unit_of(name: str) -> str:
 
 
 _FLAGS = {"push_bound", "paused", "partial"}
-_AT = Column("at_us", _UNITS["_at_us"], "when it was seen")
+_AT = Column("at_us", _UNITS["_at_us"], "when the row was seen")
 
 
 def _columns(text_of: dict[str, str]) -> tuple[Column, ...]:
@@ -138,11 +138,11 @@ ADVISORY = Table(
     "one row per advisory of the server",
     _columns(
         {
-            "type": "last word of its type",
+            "type": "last word of the type",
             "stream": "stream concerned",
             "consumer": "consumer concerned",
             "text": "one sentence",
-            "body_json": "as the server wrote it",
+            "body_json": "as the server sent it",
         }
     ),
 )
@@ -153,9 +153,9 @@ ACK_SAMPLE = Table(
         {
             "stream": "stream of the message",
             "consumer": "consumer that acknowledged",
-            "stream_seq": "of the message in the stream",
+            "stream_seq": "sequence of the message in the stream",
             "consumer_seq": "of the delivery",
-            "deliveries_count": "times it was delivered",
+            "deliveries_count": "deliveries of the message so far",
             "ack_ns": "from delivery to acknowledgement",
         }
     ),
@@ -167,9 +167,9 @@ BENCH_INTERVAL = Table(
         {
             "run_id": "which run",
             "role": "role of the worker",
-            "worker_id": "worker in the role, from 0",
+            "worker_id": "number of the worker in its role, from 0",
             "interval_s": "since the last report",
-            "cpu_ratio": "share of one core",
+            "cpu_ratio": "CPU time, as a share of one core",
         }
         | _COUNTS
     ),
@@ -181,8 +181,8 @@ BENCH_LATENCY = Table(
         {
             "run_id": "which run",
             "role": "role of the worker",
-            "worker_id": "worker in the role, from 0",
-            "latency": "which one: ack, e2e, store, rtt, and their uncorrected forms",
+            "worker_id": "number of the worker in its role, from 0",
+            "latency": "kind of latency: ack, e2e, store, rtt, and their uncorrected forms",
             "low_ns": "smallest latency of the bucket",
             "high_ns": "largest latency of the bucket",
             "latencies_count": "messages with such a latency in the interval",
@@ -198,7 +198,7 @@ BENCH_RESULT = Table(
             "title": "of the scenario",
             "duration_s": "of the measured part",
             "verdict": "ok, incomplete, failed or stopped",
-            "partial": "ended before its time",
+            "partial": "ended before the planned end",
             "publish_per_s": "messages published",
             "receive_per_s": "messages received",
         }
@@ -207,7 +207,7 @@ BENCH_RESULT = Table(
 )
 EVENT = Table(
     "event",
-    "one row per note, action, change of the link, trouble, gap or phase of a benchmark",
+    "one row per note, action, change of the connection, error, gap or phase of a benchmark",
     _columns(
         {
             "kind": "kind of record",
@@ -225,25 +225,25 @@ CONFIGURATION = Table(
             "stream": "stream",
             "consumer": "consumer; empty for a stream",
             "created_at_us": "when it was created",
-            "config_json": "as the server wrote it",
+            "config_json": "as the server sent it",
         }
     ),
 )
 FINDING = Table(
     "finding",
-    "one row each time that a finding was raised, told something else, or was over",
+    "one row each time that a finding began, changed or ended",
     _columns(
         {
-            "code": "of the catalogue: natstui health --list",
+            "code": "code in the catalogue: natstui health --list",
             "stream": "stream concerned; empty for the account and for monitoring",
-            "consumer": "consumer concerned; empty where it is about none",
+            "consumer": "consumer concerned; empty if none",
             "created_at_us": "when that was created; 0 for the account and for monitoring",
-            "part": "what of it: a source, what cannot be read",
-            "since_at_us": "since when it holds",
+            "part": "part of the stream concerned, as a source",
+            "since_at_us": "when the finding began",
             "text": "the evidence",
-            "sequences": "messages that it is about, the worst first",
+            "sequences": "messages concerned, the worst first",
             "numbers_json": "the evidence as numbers",
-            "until_at_us": "when it was over; empty while it is open",
+            "until_at_us": "when the finding ended; empty while it is open",
         }
     ),
 )
@@ -252,45 +252,45 @@ _STORAGE = {
     for kind, where in (("file", "files"), ("store", "memory"))
     for what, text in (
         ("used", "what JetStream holds"),
-        ("reserved", "what streams with a size of their own may take"),
-        ("max", "what JetStream may hold"),
+        ("reserved", "storage reserved by streams with max bytes"),
+        ("max", "limit of the storage of JetStream"),
     )
 }
 _JETSTREAM = {
-    "ha_assets_count": "streams and consumers there with several replicas",
-    "streams_count": "streams there",
-    "consumers_count": "consumers there",
-    "streams_led_count": "streams that it leads",
-    "consumers_led_count": "consumers that it leads",
-    "api_requests_count": "requests of the JetStream API since it began",
-    "api_errors_count": "requests of the JetStream API that it refused since it began",
-    "api_inflight_count": "requests of the JetStream API that it works on",
+    "ha_assets_count": "streams and consumers with several replicas on the server",
+    "streams_count": "streams on the server",
+    "consumers_count": "consumers on the server",
+    "streams_led_count": "streams that the server leads",
+    "consumers_led_count": "consumers that the server leads",
+    "api_requests_count": "JetStream API requests since the server started",
+    "api_errors_count": "JetStream API requests refused since the server started",
+    "api_inflight_count": "JetStream API requests in progress",
 }
 _SERVER = {
-    "server_id": "another one each time that it begins",
-    "name": "of the server",
-    "cluster": "its cluster",
-    "domain": "its JetStream domain",
-    "version": "of nats-server",
-    "started_at_us": "when it began",
+    "server_id": "id of the server, new at each start",
+    "name": "name of the server",
+    "cluster": "cluster of the server",
+    "domain": "JetStream domain of the server",
+    "version": "version of nats-server",
+    "started_at_us": "when the server started",
     "cpu_percent": "of one core",
-    "cores_count": "cores it may use",
+    "cores_count": "CPU cores that the server may use",
     "memory_bytes": "of the process",
-    "connections_count": "clients; of the account alone where only that is known",
-    "subscriptions_count": "subscriptions; as the connections",
-    "in_msgs": "messages it got since it began",
-    "in_bytes": "bytes it got since it began",
-    "out_msgs": "messages it sent since it began",
-    "out_bytes": "bytes it sent since it began",
-    "slow_consumers_count": "clients it cut off because they read too slowly",
-    "routes_count": "connections to servers of its cluster",
+    "connections_count": "client connections (only of the account, if no more is known)",
+    "subscriptions_count": "subscriptions (only of the account, if no more is known)",
+    "in_msgs": "messages received since the server started",
+    "in_bytes": "bytes received since the server started",
+    "out_msgs": "messages sent since the server started",
+    "out_bytes": "bytes sent since the server started",
+    "slow_consumers_count": "clients disconnected because they read too slowly",
+    "routes_count": "connections to servers of the same cluster",
     "leafnodes_count": "connections of leafnodes",
     "gateways_count": "connections to other clusters",
 }
 SERVER_SAMPLE = Table(
     "server_sample",
-    "one row per server each 10 s, and when other servers answer than before",
-    _columns(_SERVER | {"meta_leader": "who leads its meta group"} | _STORAGE | _JETSTREAM),
+    "one row per server every 10 s, and when the set of replying servers changes",
+    _columns(_SERVER | {"meta_leader": "leader of the meta group"} | _STORAGE | _JETSTREAM),
 )
 _CONNECTION = {
     "server_id": "of its server",
@@ -298,26 +298,26 @@ _CONNECTION = {
     "server_name": "of its server",
     "kind": "Client or Leafnode",
     "protocol": "nats, mqtt or websocket",
-    "name": "as the client calls itself",
+    "name": "name that the client gave itself",
     "user": "its user",
-    "address": "as its server sees it",
+    "address": "address as the server sees it",
     "language": "of its library",
     "version": "of its library",
     "tls_version": "empty without TLS",
-    "rtt_us": "of the last PING of its server",
+    "rtt_us": "round trip time of the server's last PING",
     "subscriptions_count": "its subscriptions",
-    "pending_bytes": "what waits in the server for it",
-    "stalls_count": "times that a publisher had to wait for it",
-    "in_msgs": "messages it sent to the server",
-    "in_bytes": "bytes it sent to the server",
-    "out_msgs": "messages the server sent to it",
-    "out_bytes": "bytes the server sent to it",
+    "pending_bytes": "bytes waiting in the server for the client",
+    "stalls_count": "times that a publisher had to wait for the client",
+    "in_msgs": "messages from the client to the server",
+    "in_bytes": "bytes from the client to the server",
+    "out_msgs": "messages from the server to the client",
+    "out_bytes": "bytes from the server to the client",
     "started_at_us": "when it connected",
-    "active_at_us": "when it sent or got something last",
+    "active_at_us": "last time that the client sent or received something",
 }
 CONNECTION_SAMPLE = Table(
     "connection_sample",
-    "one row per connection each 30 s, if [session] connections = true",
+    "one row per connection every 30 s, if [session] connections = true",
     _columns(_CONNECTION),
 )
 TABLES = (
@@ -475,7 +475,7 @@ def _event_cells(record: Record) -> EventCells | None:
             return "gap", None, "clock", step_text(record.step_us)
         case AdvisoriesCounted():
             words = counted(record.said_count, record.type.replace("_", " "))
-            text = f"{words} not listed one by one"
+            text = f"{words} not listed individually"
             return "advisory", f"{record.stream} > {record.consumer}", record.type, text
         case EngineStarted():
             return "engine", record.target, "started", record.natstui_version

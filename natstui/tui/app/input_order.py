@@ -35,7 +35,7 @@ class InputOrder:
         self._handle = handle
         self._held: deque[events.Event] = deque()
         self._number = 0
-        """Number of the input that takes effect now: older ones are not waited for."""
+        """Number of the input that is handled now; results of older inputs are ignored."""
         self._text_goes_to: Widget | None = None
         self._path: list[MessagePump] = []
         self._waits_left = 0

@@ -36,7 +36,7 @@ DRAWN_S = 10
 SCENE_S = 4.0
 LOAD = """
 title = "work behind a stream"
-duration = "12s"
+duration = "20s"
 [stream]
 name = "LOAD"
 subjects = ["load.>"]
@@ -70,7 +70,7 @@ class Stage:
         """Wait until every chart is drawn: on a busy machine it takes a while."""
         for _ in range(DRAWN_S * 10):
             charts = self.app.screen.query(Chart)
-            if not any(one._drawing or one._wanted for one in charts):
+            if not any(chart._stale for chart in charts):
                 return
             await self.pilot.pause(0.1)
 
@@ -102,9 +102,9 @@ class Stage:
         return self.app.export_screenshot(title="natstui", simplify=True)
 
 
-async def streams(stage: Stage) -> None:
+async def overview(stage: Stage) -> None:
     """Where it begins."""
-    await stage.press("1")
+    await stage.press("0")
 
 
 async def consumers(stage: Stage) -> None:
@@ -138,9 +138,9 @@ async def advice(stage: Stage) -> None:
 
 
 SCENES: tuple[tuple[str, Callable[[Stage], Awaitable[None]]], ...] = (
-    ("Every stream of the account, live", streams),
+    ("What is wrong, the servers, what moves: the first screen, without a key", overview),
     ("2: every consumer, the worst first, and what holds it back", consumers),
-    ("fraud-check holds 64 messages that nobody acknowledges: its limit is reached", cursor),
+    ("fraud-check: 64 messages wait for an ack, its limit is reached", cursor),
     ("enter: all of it, with charts of the last minute", detail),
     ("5: what is wrong, since when, on what evidence, and what to do", advice),
 )
@@ -162,8 +162,8 @@ async def benchmark(stage: Stage) -> None:
 
     stage.app.screen.post_message(RunScenario(LOAD))
     await stage.until(is_half_over)
+    # Its charts are drawn anew all the time.
     await stage.pilot.pause(1.0)
-    await stage.still()
 
 
 async def form(stage: Stage) -> None:
@@ -276,6 +276,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, running_shop(None) as shop:
         for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
             os.environ[f"XDG_{kind}_HOME"] = str(Path(folder, kind.lower()))
+        os.environ.update(shop.system)
         asyncio.run(make(shop.url))
 
 

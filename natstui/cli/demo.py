@@ -1,17 +1,21 @@
-"""`natstui demo`: a broker and a busy shop of its own, and the viewer on it."""
+"""`natstui demo`: a cluster and a busy shop of its own, and the viewer on it."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -23,6 +27,7 @@ from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import private_folder
 
 _STOP_S = 10.0
+_LOOK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +35,14 @@ class Shop:
     """A running shop."""
 
     url: str
-    """Where clients connect."""
+    """Where clients connect: one of the servers, which names the others to them."""
     system: Mapping[str, str]
     """The settings of its system account, as variables of the environment."""
 
 
 @contextmanager
 def running_shop(store: Path | None) -> Iterator[Shop]:
-    """Run broker and traffic in a process of their own; stop it and tidy up at the end.
+    """Run cluster and traffic in a process of their own; stop it and tidy up at the end.
 
     That process ends with its stdin, so it also ends when this one is killed. Raises MissingExtra
     without nats-server, UsageError for a store that cannot be written, BrokerFailed else.
@@ -79,6 +84,7 @@ def _writable(store: Path) -> Path:
 def _opened(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
     """Wait until the shop is open and return it; raise BrokerFailed with the reason."""
     assert process.stdout is not None
+    _show_waiting(process.stdout)
     line = process.stdout.readline()
     if not line:
         log = scratch / "demo.log"
@@ -92,6 +98,18 @@ def _opened(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
     return Shop(answer["url"], system)
 
 
+def _show_waiting(stdout: IO[bytes]) -> None:
+    """Wait until there is something to read, and count the seconds on a terminal."""
+    waited_s = 0
+    while not select.select([stdout], [], [], 1.0)[0]:
+        waited_s += 1
+        if sys.stderr.isatty():
+            sentence = f"waiting for the servers to elect their leaders: {waited_s} s"
+            click.echo(f"\r\x1b[K{sentence} (Ctrl-C stops)", err=True, nl=False)
+    if waited_s and sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Let the process end in order; kill it when that takes too long."""
     assert process.stdin is not None
@@ -103,23 +121,40 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
     process.stdout.close()
+    _end_servers(process.pid)
+
+
+def _end_servers(group: int) -> None:
+    """End the servers that a killed shop leaves: they would write into its folder once more."""
+    kill_at = time.monotonic() + _STOP_S
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+        while time.monotonic() < kill_at:
+            time.sleep(_LOOK_AGAIN_S)
+            os.killpg(group, 0)
+        os.killpg(group, signal.SIGKILL)
 
 
 @command()
 @click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep streams and messages in this folder (default: a temporary one).",
+    help="Keep streams and messages in this folder, one subfolder per server (default: a "
+    "temporary one).",
 )
 @click.option(
-    "--headless", is_flag=True, help="Open no screen: print the URL and run until Ctrl-C."
+    "--headless", is_flag=True, help="Open no screen: print one URL and run until Ctrl-C."
 )
 @click.option("--json", "-j", "as_json", is_flag=True, help="With --headless: print JSON.")
 def demo(store: Path | None, headless: bool, as_json: bool) -> None:
-    """Start a real nats-server with a busy shop.
+    """Start a real cluster with a busy shop.
 
-    Opens the screen on this server. Needs no server, settings or network. Leaving the screen stops
-    everything that the demo started.
+    Starts three nats-servers on free ports of this machine and opens the screen on them. Needs no
+    settings and no network. A server that is killed starts again after 20 seconds. Leaving the
+    screen stops everything that the demo started.
+
+    With a folder of --store that was used before, the start takes about ten seconds longer: its
+    servers elect their leaders again.
     """
     if as_json and not headless:
         raise UsageError("--json belongs to --headless: a screen prints nothing")
@@ -149,4 +184,4 @@ def _until_told_to_stop() -> None:
     # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if signal.sigwait(signals) == signal.SIGCHLD:
-        raise BrokerFailed("the server or the traffic of the demo ended unexpectedly")
+        raise BrokerFailed("the servers or the traffic of the demo ended unexpectedly")

@@ -113,7 +113,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "analyze": Listed("natstui.cli.sessions.analyze:analyze", "Analyse recordings with Spark"),
     },
     "Set up": {
-        "demo": Listed("natstui.cli.demo:demo", "Start a real nats-server with a busy shop"),
+        "demo": Listed("natstui.cli.demo:demo", "Start a real cluster with a busy shop"),
         "check": Listed("natstui.cli.check:check", "Try the connection step by step"),
         "context": Listed("natstui.cli.contexts:context", "Manage contexts of the NATS CLI"),
         "config": Listed("natstui.cli.config:config", "Print the effective settings"),

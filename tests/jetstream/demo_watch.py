@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import nats
+import nats.errors
 from nats.aio.client import Client as Nats
 
 PATIENCE_S = 60.0
@@ -32,7 +33,7 @@ def headless_demo(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 async def ask(nc: Nats, verb: str) -> dict[str, Any]:
     """Return a reply of the raw API."""
-    reply = await nc.request(f"$JS.API.{verb}", b"", timeout=10)
+    reply = await nc.request(f"$JS.API.{verb}", b"", timeout=5)
     answer: dict[str, Any] = json.loads(reply.data)
     return answer
 
@@ -45,7 +46,11 @@ async def eventually(
     give_up_at = time.monotonic() + PATIENCE_S
     try:
         while True:
-            answer = await ask(nc, verb)
+            try:
+                answer = await ask(nc, verb)
+            except (nats.errors.TimeoutError, nats.errors.NoRespondersError) as error:
+                # In a cluster only a leader replies, and after a kill there is none for a while.
+                answer = {"error": str(error)}
             if "error" not in answer and holds(answer):
                 return answer
             assert time.monotonic() < give_up_at, answer

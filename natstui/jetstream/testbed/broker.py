@@ -127,10 +127,8 @@ class Broker:
 
     async def __aenter__(self) -> Self:
         with self._closed_on_failure():
-            self._spawn()
-            # Another process cannot set our events: looking again is the only way.
-            while not self._is_ready():  # noqa: ASYNC110
-                await asyncio.sleep(_LOOK_AGAIN_S)
+            self.spawn()
+            await self.until_ready()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -158,22 +156,49 @@ class Broker:
 
     def start(self) -> None:
         """Start and wait until JetStream answers; raise BrokerFailed with its last log line."""
-        self._spawn()
+        self.spawn()
         while not self._is_ready():
             time.sleep(_LOOK_AGAIN_S)
 
+    def spawn(self) -> None:
+        """Start its process, and return before it listens."""
+        client_port, http_port = self.ports
+        words = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
+        words += ["-p", str(client_port), "-m", str(http_port), "--ports_file_dir", str(self._own)]
+        words += ["-js", "-sd", str(self.store)] if self._jetstream else []
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent(),
+            )
+        self._give_up_at = time.monotonic() + _START_S
+
+    async def until_ready(self) -> None:
+        """Wait after `spawn` until JetStream answers; raise BrokerFailed as `start` does."""
+        # Another process cannot set our events: looking again is the only way.
+        while not self._is_ready():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
     def stop(self) -> None:
         """Stop in order, as an operator would; kill when that takes too long."""
+        self.terminate()
         process, self._process = self._process, None
         if process is None:
             return
-        process.send_signal(signal.SIGCONT)
-        process.terminate()
         try:
             process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def terminate(self) -> None:
+        """Begin to stop it; `stop` waits for the end."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
@@ -205,32 +230,18 @@ class Broker:
         self._held_ports.close()
         shutil.rmtree(self._own, ignore_errors=True)
 
-    def _spawn(self) -> None:
-        client_port, http_port = self.ports
-        words = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
-        words += ["-p", str(client_port), "-m", str(http_port), "--ports_file_dir", str(self._own)]
-        words += ["-js", "-sd", str(self.store)] if self._jetstream else []
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=_die_with_parent(),
-            )
-        self._give_up_at = time.monotonic() + _START_S
-
     def _is_ready(self) -> bool:
         """Check whether it listens and JetStream is up; keep its addresses."""
         if self._process is None or self._process.poll() is not None:
             self._process = None
             if self._may_choose_again():
-                self._spawn()
+                self.spawn()
                 return False
-            raise BrokerFailed(f"nats-server stopped during startup: {self._last_words()}")
+            words = self._last_words()
+            raise BrokerFailed(f"nats-server {self.name} stopped during startup: {words}")
         if time.monotonic() > self._give_up_at:
             self.kill()
-            raise BrokerFailed(f"nats-server was not ready after {_START_S:g} s")
+            raise BrokerFailed(f"nats-server {self.name} was not ready after {_START_S:g} s")
         ports = self._own / f"{Path(self.binary).name}_{self._process.pid}.ports"
         try:
             listens = json.loads(ports.read_bytes())

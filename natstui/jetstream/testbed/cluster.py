@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Self
 
 import nats
@@ -19,12 +20,13 @@ from natstui.jetstream.testbed.ports import HeldPorts
 _ELECTION_S = 30.0
 _PLACING_S = 30.0
 _ANSWER_S = 2.0
+_LOOK_AGAIN_S = 0.05
 _TRIAL = "NATSTUI_TRIAL"
 _MOST_REPLICAS_COUNT = 5
 
 _CONFIG = """
 server_tags: ["{name}"]
-cluster {{ name: LAB, listen: "127.0.0.1:{own}", routes: [{routes}] }}
+cluster {{ name: {cluster}, listen: "127.0.0.1:{own}", routes: [{routes}] }}
 {accounts}
 """
 _ACCOUNTS = """
@@ -37,9 +39,10 @@ _JOINING = {"user": "app", "password": "app"}
 
 
 class Cluster:
-    """Nodes n1, n2, … of one cluster; user `app` has JetStream, user `sys` is the system's.
+    """Nodes n1, n2, … of one cluster, usable with `with` and with `async with`.
 
-    Each node's name is its tag too, so that a stream can be placed on it.
+    User `app` has JetStream, user `sys` is the system's. Each node's name is its tag too, so that
+    a stream can be placed on it.
     """
 
     def __init__(
@@ -47,10 +50,14 @@ class Cluster:
         size_count: int = 3,
         accounts: str = _ACCOUNTS,
         joining: Mapping[str, Any] = _JOINING,
+        *,
+        name: str = "LAB",
+        store: Path | None = None,
     ) -> None:
         """`accounts` says in the servers' own words who may connect.
 
-        `joining` is how one of them with JetStream does, in words of nats-py.
+        `joining` is how one of them with JetStream does, in words of nats-py. In `store` each
+        node has a folder of its name; without it each has a temporary one.
         """
         self._joining = joining
         self._held_ports = HeldPorts(size_count)
@@ -60,8 +67,9 @@ class Cluster:
         self.nodes = [
             Broker(
                 name=f"n{i}",
+                store=store / f"n{i}" if store else None,
                 config_text=_CONFIG.format(
-                    name=f"n{i}", own=port, routes=routes, accounts=accounts
+                    name=f"n{i}", cluster=name, own=port, routes=routes, accounts=accounts
                 ),
             )
             for i, port in enumerate(ports, start=1)
@@ -87,17 +95,42 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        try:
+            for node in self.nodes:
+                node.spawn()
+            for node in self.nodes:
+                await node.until_ready()
+            give_up_at = time.monotonic() + _ELECTION_S
+            while not self._has_leaders(give_up_at):  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            await self.until_placing()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
     def _start(self) -> None:
         for node in self.nodes:
             node.start()
         give_up_at = time.monotonic() + _ELECTION_S
-        while not all(node.is_healthy() for node in self.nodes):
-            if time.monotonic() > give_up_at:
-                raise BrokerFailed(f"the cluster has no meta leader after {_ELECTION_S:g} s")
-            time.sleep(0.05)
+        while not self._has_leaders(give_up_at):
+            time.sleep(_LOOK_AGAIN_S)
         # Where a loop runs already, only another thread can have its own.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(asyncio.run, self.until_placing()).result()
+
+    def _has_leaders(self, give_up_at: float) -> bool:
+        """Return whether every node knows all leaders; raise BrokerFailed once it is late."""
+        if all(node.is_healthy() for node in self.nodes):
+            return True
+        if time.monotonic() > give_up_at:
+            what = "the meta group or a stream has no leader"
+            raise BrokerFailed(f"the cluster is not ready after {_ELECTION_S:g} s: {what}")
+        return False
 
     async def until_placing(self, within_s: float = _PLACING_S) -> None:
         """Wait until a stream can be placed on every node; raise BrokerFailed.
@@ -120,7 +153,7 @@ class Cluster:
                         raise BrokerFailed(
                             f"the cluster places no stream after {within_s:g} s: {error}"
                         ) from error
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(_LOOK_AGAIN_S)
                 else:
                     return
         finally:
@@ -128,6 +161,8 @@ class Cluster:
 
     def close(self) -> None:
         """Stop every node and remove what was temporary."""
+        for node in self.nodes:
+            node.terminate()
         for node in self.nodes:
             node.close()
         self._held_ports.close()

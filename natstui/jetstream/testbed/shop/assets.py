@@ -13,10 +13,18 @@ _MIB = 1 << 20
 ORDERS_KEPT_MSGS = 3_000
 RETURNS_AT_FIRST_MSGS = 150
 INVOICES_MAX_BYTES = 2 * _MIB
+_SAFE: Config = {"num_replicas": 3}
+"""What must outlive one of the three servers; the other streams are on one of them."""
+
+
+def _on(server: str) -> Config:
+    return {"placement": {"tags": [server]}}
+
 
 STREAMS: tuple[Config, ...] = (
     {
         "name": "ORDERS",
+        **_SAFE,
         "description": "Every order of the shop; the newest 3,000 are kept",
         "subjects": ["orders.>"],
         "max_msgs": ORDERS_KEPT_MSGS,
@@ -26,6 +34,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "PICKING",
+        **_SAFE,
         "description": "What the warehouse has to pick: each job is done once",
         "subjects": [f"warehouse.pick.{size}.>" for size in ("small", "large", "pallet")],
         "retention": "workqueue",
@@ -42,6 +51,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "PAYMENTS",
+        **_SAFE,
         "description": "Card payments; some fail, and one in a while can never succeed",
         "subjects": ["payments.>"],
         "max_age": 15 * _MINUTE_NS,
@@ -51,6 +61,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "RETURNS",
+        **_SAFE,
         "description": "Parcels that customers send back",
         "subjects": ["returns.>"],
         "max_msgs": 20_000,
@@ -66,6 +77,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "TELEMETRY",
+        **_on("n3"),
         "description": "Scanner and shelf sensors of the last minute, in memory",
         "subjects": ["sensors.>"],
         "storage": "memory",
@@ -76,6 +88,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "ORDERS_MIRROR",
+        **_on("n2"),
         "description": "Read-only copy of ORDERS for the analysts",
         "mirror": {"name": "ORDERS"},
         "max_msgs": 10_000,
@@ -93,6 +106,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "KV_carts",
+        **_SAFE,
         "description": "Shopping carts, five revisions each",
         "subjects": ["$KV.carts.>"],
         "discard": "new",

@@ -1,4 +1,4 @@
-"""The process behind `natstui demo`: broker and shop, alive as long as its stdin is open.
+"""The process behind `natstui demo`: a cluster and its shop, alive as long as stdin is open.
 
 Usage: `python -m natstui.jetstream.testbed.shop.process SCRATCH [STORE]`. It prints one line of
 JSON, `{"url": …}` with the system account's user when the shop is open or `{"error": …}`, and
@@ -20,19 +20,22 @@ from pathlib import Path
 from natstui.config import Connection
 from natstui.errors import BrokerFailed, NatstuiError
 from natstui.files import open_lock
-from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
-from natstui.jetstream.testbed.shop.traffic import open_shop, reopen_shop, run_shop
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.jetstream.testbed.shop.traffic import open_shop, run_shop
 
 if sys.platform != "win32":
     import fcntl
 
 
 _LOOK_AGAIN_S = 1.0
+_DOWN_S = 20.0
+"""For so long a node that somebody ended stays down: what natstui says of it is to be seen."""
 
 _SYSTEM = "admin"
 """User and password of the system account: it is on this machine alone, and gone with the demo."""
-_CONFIG = f"""
+_ACCOUNTS = f"""
 accounts {{
   SHOP {{
     jetstream {{ max_memory: 64MB, max_file: 512MB, max_streams: 50, max_consumers: 200 }}
@@ -49,7 +52,7 @@ def main() -> None:
     """Serve until stdin ends."""
     scratch = Path(sys.argv[1])
     store = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-    # Of the server: collect garbage sooner rather than take more of somebody's laptop.
+    # Of the servers: collect garbage sooner rather than take more of somebody's laptop.
     os.environ.setdefault("GOMEMLIMIT", "128MiB")
     try:
         with lock(store or scratch):
@@ -82,19 +85,17 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 async def _serve(store: Path | None) -> None:
-    """Start the broker, open the shop, and keep both until the end of stdin or a signal."""
+    """Start the cluster, open the shop, and keep both until the end of stdin or a signal."""
     ended = asyncio.ensure_future(_end_of_stdin())
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.cancel)
-    async with Broker(store=store, name="natstui-demo", config_text=_CONFIG) as broker:
-        client = await connect(Connection(servers=(broker.url,), client_name="demo shop"))
+    async with Cluster(accounts=_ACCOUNTS, joining={}, name="demo", store=store) as cluster:
+        client = await connect(Connection(servers=cluster.urls, client_name="demo shop"))
         try:
             await open_shop(client)
-            _say({"url": broker.url, "system_user": _SYSTEM, "system_password": _SYSTEM})
-            work = {
-                ended,
-                *map(asyncio.ensure_future, (run_shop(client), _keep_alive(broker, client))),
-            }
+            _say({"url": cluster.urls[0], "system_user": _SYSTEM, "system_password": _SYSTEM})
+            keeping = map(_keep_alive, cluster.nodes)
+            work = {ended, *map(asyncio.ensure_future, (run_shop(client), *keeping))}
             done, rest = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
             for one in rest:
                 one.cancel()
@@ -113,13 +114,14 @@ async def _end_of_stdin() -> None:
     await reader.read()
 
 
-async def _keep_alive(broker: Broker, client: Client) -> None:
-    """Start the broker again when somebody ended it, and make what it had in memory only."""
+async def _keep_alive(node: Broker) -> None:
+    """Start a node again, a while after somebody ended it."""
     while True:
         await asyncio.sleep(_LOOK_AGAIN_S)
-        if not broker.is_running:
-            broker.start()
-            await reopen_shop(client)
+        if not node.is_running:
+            await asyncio.sleep(_DOWN_S)
+            node.spawn()
+            await node.until_ready()
 
 
 def _say(line: dict[str, str]) -> None:

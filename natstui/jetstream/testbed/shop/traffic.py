@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 
 import nats.errors
 from nats.aio.client import Client as Nats
 
-from natstui.errors import Conflict, NatstuiError, RequestFailed
+from natstui.errors import Conflict, NatstuiError, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.testbed.shop import publishers, readers
 from natstui.jetstream.testbed.shop.assets import (
@@ -28,6 +29,9 @@ from natstui.jetstream.testbed.shop.readers import look
 from natstui.model.assets.defaults import consumer_request
 
 _RETRY_S = 1.0
+_REPLY_S = 3.0
+_ELECTION_S = 30.0
+"""So long a stream or consumer may wait for its leader: a split vote costs nine seconds."""
 
 Actor = Callable[[], Coroutine[None, None, None]]
 
@@ -47,23 +51,15 @@ _READERS = (
 
 async def open_shop(client: Client) -> None:
     """Make the streams and consumers; what a kept store already holds is brought up to date."""
-    for stream in STREAMS:
-        await _ensure_stream(client, stream)
-    for stream_name, consumers in CONSUMERS.items():
-        for consumer in consumers:
-            await _ensure_consumer(client, stream_name, consumer)
-
-
-async def reopen_shop(client: Client) -> None:
-    """Make the streams again that a server loses with its memory, as soon as it answers."""
-    lost = [stream for stream in STREAMS if stream.get("storage") == "memory"]
-    while lost:
-        try:
-            await _ensure_stream(client, lost[0])
-        except NatstuiError:
-            await asyncio.sleep(_RETRY_S)
-        else:
-            del lost[0]
+    # In a cluster each of them waits for the election of its leader: all wait at the same time.
+    copies = [stream for stream in STREAMS if stream.keys() & {"mirror", "sources"}]
+    origins = [stream for stream in STREAMS if stream not in copies]
+    durables = [(stream, each) for stream, consumers in CONSUMERS.items() for each in consumers]
+    await asyncio.gather(*(_ensure_stream(client, stream) for stream in origins))
+    await asyncio.gather(
+        *(_ensure_stream(client, stream) for stream in copies),
+        *(_ensure_consumer(client, stream, consumer) for stream, consumer in durables),
+    )
 
 
 async def run_shop(client: Client) -> None:
@@ -111,18 +107,33 @@ async def _again_and_again(actor: Actor) -> None:
 async def _ensure_stream(client: Client, config: Config) -> None:
     name = config["name"]
     try:
-        await client.request(f"STREAM.CREATE.{name}", config)
+        await _request(client, f"STREAM.CREATE.{name}", config)
     except Conflict:
-        await client.request(f"STREAM.UPDATE.{name}", config)
+        await _request(client, f"STREAM.UPDATE.{name}", config)
 
 
 async def _ensure_consumer(client: Client, stream: str, config: Config) -> None:
     verb, body = consumer_request(stream, str(config["durable_name"]), config, "")
     try:
-        await client.request(verb, body)
+        await _request(client, verb, body)
+    except RequestTimedOut:
+        raise
     except RequestFailed:
-        await client.request(f"CONSUMER.DELETE.{stream}.{config['durable_name']}")
-        await client.request(verb, body)
+        await _request(client, f"CONSUMER.DELETE.{stream}.{config['durable_name']}")
+        await _request(client, verb, body)
+
+
+async def _request(client: Client, verb: str, body: Config | None = None) -> None:
+    """Request until there is a reply: what has no leader yet gives none, not even later."""
+    give_up_at = time.monotonic() + _ELECTION_S
+    while True:
+        try:
+            await client.request(verb, body, timeout_s=_REPLY_S)
+        except RequestTimedOut:
+            if time.monotonic() > give_up_at:
+                raise
+        else:
+            return
 
 
 async def _fill(client: Client) -> None:

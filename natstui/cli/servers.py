@@ -160,7 +160,7 @@ def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) ->
             clean_line(f"  {account.name}: {account_text(account)}") for account in seen.accounts
         ]
     if seen.missing:
-        lines += ["", "NOT AVAILABLE"]
+        lines += ["", "UNAVAILABLE"]
         for it in seen.missing:
             lines.append(hanging(clean_line(f"  {it.what}: {it.reason}"), width_cells, 4))
     return lines

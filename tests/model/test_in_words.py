@@ -53,7 +53,7 @@ CONSUMERS = [
     (
         {"deliver_subject": "d", "deliver_group": "g", "deliver_policy": "new"},
         "Delivers everything of S from the next message, to d, shared by the group g; each "
-        "once, acknowledged or not; is deleted when no client subscribes for 5s.",
+        "once, acknowledged or not; is ephemeral: deleted when no client subscribes for 5s.",
     ),
     (
         {

@@ -15,6 +15,7 @@ from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult, PreviousRun
 from natstui.model.bench.view import BenchmarkView, WorkerPoint, so_far
 from natstui.model.records.benchmark import (
+    AddWorker,
     BenchmarkFinished,
     BenchmarkLog,
     BenchmarkPhase,
@@ -22,6 +23,10 @@ from natstui.model.records.benchmark import (
     BenchmarkProgress,
     BenchmarkReport,
     BenchmarkSummed,
+    HoldWorkers,
+    KillWorker,
+    StartBenchmark,
+    StopBenchmark,
 )
 from natstui.tui.bench.charts import added_up, cumulative_chart, throughput, throughput_chart
 from natstui.tui.bench.figures import large, main_figures
@@ -298,18 +303,14 @@ async def finished(viewer: Viewer) -> None:
     )
 
 
-async def test_keys_that_steer_a_run_say_so_when_there_is_none() -> None:
+async def test_keys_that_steer_a_run_do_nothing_where_there_is_none() -> None:
+    """Which of them are offered, test_key_footer.py tests."""
     async with fed(*engine_records(), size=(120, 40)) as viewer:
-        await viewer.press("b")
-        for key in ("ctrl+x", "plus", "minus", "a", "k", "P"):
-            viewer.app._toasts = {}  # The same sentence again within seconds is not shown.
-            await viewer.press(key)
-            told = [str(toast.message) for toast in viewer.app._notifications]
-            assert told == ["no benchmark runs: b opens the form of one"], key
-            viewer.app.clear_notifications()
-        await viewer.press("r")
-        told = [str(toast.message) for toast in viewer.app._notifications]
-        assert told == ["no benchmark has run yet: b opens the form of one"]
+        await viewer.press("b", "ctrl+x", "a", "k", "P", "r", "f", "h")
+        assert not viewer.app._notifications
+        steering = (StartBenchmark, StopBenchmark, AddWorker, KillWorker, HoldWorkers)
+        assert not any(isinstance(command, steering) for command in viewer.commands)
+        assert isinstance(viewer.app.screen, BenchmarkScreen)
 
 
 @pytest.mark.server

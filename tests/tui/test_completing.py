@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
-from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.app.commands import WORDS
+from natstui.tui.kit.command_line import COUNTED_OFFERS, CommandLine, offers_text
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
 
@@ -39,6 +40,33 @@ async def test_commands_and_names_are_offered_and_taken_with_tab() -> None:
             await viewer.press("end")
             await viewer.pilot.pause(0.2)
             assert line._suggestion == "", typed
+
+
+async def test_a_list_that_is_cut_says_how_many_more_there_are() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
+        await viewer.press("colon")
+        offers = viewer.app.screen.query_one("#offers", Static)
+        line = str(offers.render()).strip()
+        *shown, more = line.split("  ")
+        assert more == f"… {len(WORDS) - len(shown)} more, type to narrow"
+        assert shown == WORDS[: len(shown)] and len(line) <= 78
+        await viewer.press("g")
+        await viewer.until(lambda: str(offers.render()).strip() == "guide", "all of them")
+
+
+@pytest.mark.parametrize(
+    ("offers", "width", "line"),
+    [
+        ([], 40, ""),
+        (["alpha", "beta"], 11, "alpha  beta"),
+        (["alpha", "beta", "c" * 30], 34, "alpha  … 2 more, type to narrow"),
+        (["a" * 50], 40, "… 1 more, type to narrow"),
+        (["a"] * COUNTED_OFFERS, 34, "a  a  … 998+ more, type to narrow"),
+        (["数" * 5, "b", "c" * 30], 40, "数数数数数  b  … 1 more, type to narrow"),
+    ],
+)
+def test_offers_that_do_not_fit_are_counted(offers: list[str], width: int, line: str) -> None:
+    assert offers_text(offers, width) == line
 
 
 @pytest.mark.parametrize("line", ["stream", "consumer ORDERS"])

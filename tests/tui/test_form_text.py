@@ -10,6 +10,7 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.meaning import sentence
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
 from natstui.model.live.state import State
@@ -132,7 +133,24 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
     assert draft.command == (
         "nats consumer add S C --ack=explicit --deliver=all --pull --defaults"
     )
+    nameless = drafted(subject, {}, AROUND)
+    assert [problem.text for problem in nameless.problems] == [
+        "a durable consumer needs a name; with Durable no it is ephemeral: deleted after 5s "
+        "without a reader"
+    ]
+    assert nameless.command == (
+        "nats consumer add S NAME --ack=explicit --deliver=all --pull --defaults"
+    )
+    assert "ephemeral" not in sentence("consumer", "S", nameless.config)
+    limited = replace(
+        subject, owner={"name": "S", "consumer_limits": {"inactive_threshold": 10**9}}
+    )
+    assert "deleted after 1s" in drafted(limited, {}, AROUND).problems[0].text
     ephemeral = drafted(subject, {"durable_name": "no"}, AROUND)
+    assert "--ephemeral" in ephemeral.command
+    assert sentence("consumer", "S", ephemeral.config).endswith(
+        "is ephemeral: deleted when no client pulls for 5s."
+    )
     assert "durable_name" not in ephemeral.config
     assert ephemeral.problems == ()
 

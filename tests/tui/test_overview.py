@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.frame.head.tabs import TABS, counts, tab_cells
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.overview.layout import arrange
-from natstui.tui.overview.panels import PanelId
+from natstui.tui.overview.panels import PanelId, whole_clauses
 from natstui.tui.overview.screen import OverviewScreen, PanelTable
 from natstui.tui.servers.screen import ServerScreen
 from natstui.tui.streams.detail import StreamDetail
@@ -213,3 +214,41 @@ async def test_the_tabs_fit_another_size_at_once_without_a_newer_state() -> None
         await viewer.pilot.resize_terminal(80, 24)
         await viewer.press("1")
         await viewer.until(lambda: "1 Streams 2  2·1" in viewer.text.splitlines()[0], "again")
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "shown"),
+    [
+        ("max ack pending reached: 64 of 64 ack pending: delivery has stopped", 50,
+         "max ack pending reached: 64 of 64 ack pending …"),
+        ("no open pulls: 175 pending, no pull request is open", 51,
+         "no open pulls: 175 pending, no pull request is open"),
+        ("no open pulls: 175 pending, no pull request is open", 40,
+         "no open pulls: 175 pending …"),
+        ("poison message: message 1 was delivered 5 times", 40, "poison message …"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_shown_in_whole_clauses(text: str, room: int, shown: str) -> None:
+    cell = Cell(text, "bad", text.index(":"), "")
+    assert whole_clauses(cell, room).text == shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_no_finding_is_cut_in_the_middle_of_its_sentence(size: tuple[int, int]) -> None:
+    async with replaying(RECORDING, size=size, first="overview") as viewer:
+        await goes_to(viewer, OVER_S)
+        await viewer.until(lambda: len(panel(viewer, "wrong")) == 12, "all that is wrong")
+
+        def lines() -> list[str]:
+            every = viewer.text.splitlines()
+            return [line for line in every if line[:4].strip("│▌ ") in ("✖", "▲")]
+
+        await viewer.until(lambda: len(lines()) >= 4, "the panel has its height")
+        for line in lines():
+            first = line[1:].partition("│")[0].rstrip()
+            assert re.search(r"\S…", first) is None, first
+        assert "poison message: message 1 was delivered 5 times" in viewer.text
+        # The lines of the replay below take none of what the panels need.
+        last = overview(viewer).tables["events"]
+        assert not last.display or last.size.height >= 1, "it shows an event, not its frame alone"

@@ -14,6 +14,7 @@ from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from natstui.tui.overview.screen import OverviewScreen
 from natstui.tui.sessions.compare import CompareScreen
+from natstui.tui.sessions.screen import SessionsScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
@@ -63,6 +64,15 @@ async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) ->
         await viewer.press("comma", "space")
         await viewer.until(lambda: "paused 2×" in viewer.words)
         assert viewer.app.parts.engines.shown.late_us == 0
+
+
+async def test_q_ends_a_replay_of_the_command_line_as_its_footer_says(folder: Path) -> None:
+    async with replaying(folder, size=(120, 40)) as viewer:
+        await viewer.until(lambda: "q Quit" in viewer.text.splitlines()[-1], "where q leads")
+        await viewer.press("escape")
+        assert viewer.app.parts.engines.replaying and viewer.app.return_code is None
+        await viewer.press("q")
+        await viewer.until(lambda: viewer.app.return_code == 0, "it left")
 
 
 async def test_what_needs_a_server_is_neither_offered_nor_done(folder: Path) -> None:
@@ -157,12 +167,17 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         assert "rtt" not in viewer.text and "● connected" not in viewer.words
         await viewer.press("3", "right_curly_bracket", "right_curly_bracket")
         await viewer.until(lambda: "seen" in viewer.text)
-        await viewer.press("escape")
+        await viewer.until(lambda: "q Back" in viewer.text.splitlines()[-1], "where q leads")
+        await viewer.press("q")
         await viewer.until(
             lambda: not viewer.app.parts.engines.replaying and "paused" not in viewer.text
         )
+        await viewer.until(lambda: isinstance(viewer.app.screen, SessionsScreen), "its list")
         await viewer.type_command("seek +1s")
         await viewer.until(lambda: "needs a recording" in viewer.words)
+        await viewer.press("q")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "what lies below it")
+        assert viewer.app.return_code is None
 
 
 @pytest.mark.server

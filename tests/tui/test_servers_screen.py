@@ -121,7 +121,7 @@ async def test_every_column_is_what_the_ports_of_each_server_tell(
             return
         assert [row["meta"] for row in rows.values()].count("leader") == 1
         assert "META GROUP" in viewer.words and "3 members" in viewer.words
-        assert "NOT AVAILABLE" not in viewer.words
+        assert "UNAVAILABLE" not in viewer.words
         screen = viewer.table
         assert isinstance(screen, servers_screen.ServerScreen)
         with Beside(lab) as beside:

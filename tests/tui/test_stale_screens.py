@@ -90,7 +90,7 @@ async def test_a_closing_screen_still_knows_what_became_of_its_stream(shared: Sh
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.words, "the page")
+        await viewer.until(lambda: "no messages" in viewer.words, "the page")
         screen = viewer.app.screen
         assert isinstance(screen, MessagesScreen)
         await viewer.press("escape")
@@ -108,7 +108,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         await asked(nc, "CONSUMER.CREATE.W.C", body)
         await viewer.until(lambda: "W" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.words, "the empty page")
+        await viewer.until(lambda: "no messages" in viewer.words, "the empty page")
         for number in range(4):
             await nc.request("w", b"%d" % number, timeout=20)
         # Where the first page took seconds to come, the next one waits nine times as long.
@@ -139,7 +139,7 @@ async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engi
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.words, "the empty page")
+        await viewer.until(lambda: "no messages" in viewer.words, "the empty page")
         screen = viewer.app.screen
         assert isinstance(screen, MessagesScreen)
         # Otherwise the page may ask when its own time has come, and not when the screen has news.
@@ -158,7 +158,7 @@ async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.words, "the empty page")
+        await viewer.until(lambda: "no messages" in viewer.words, "the empty page")
         await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: 1 in viewer.app.state.streams.columns.stored_msgs, "the poll")
         with frozen(viewer) as engine:
@@ -264,13 +264,10 @@ async def test_in_an_empty_list_of_consumers_no_key_takes_the_stream_for_one(
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "its list")
         listed = viewer.app.screen
-        for key in ("ctrl+d", "e", "A", "T"):
+        await viewer.until(lambda: "no consumers: a creates one" in viewer.words, "an empty list")
+        offered = {active.binding.key for active in listed.active_bindings.values()}
+        assert {"a", "m", "N"} <= offered, "what is done to the stream"
+        for key in ("ctrl+d", "e", "A", "T", "x"):
+            assert key not in offered
             await viewer.press(key)
-            # A notice goes by itself, on a busy machine before it was looked for here.
-            await viewer.until(
-                lambda: any("no row under the cursor" in text for text in viewer.app._toasts), key
-            )
             assert viewer.app.screen is listed
-            # The same is not said again at once.
-            viewer.app._toasts.clear()
-            viewer.app.clear_notifications()

@@ -7,7 +7,7 @@ import pytest
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
-from natstui.tui.frame.head.status_text import account_parts, joined, link_parts
+from natstui.tui.frame.head.status_text import STRIP_HELP, account_parts, joined, link_parts
 from natstui.tui.kit.table.rows import Cell
 from tests.model.builders import snapshot
 
@@ -100,3 +100,9 @@ def test_a_screen_that_was_told_nothing_yet_does_not_say_that_the_app_connects()
     ]
     assert said[0] == ["natstui"]
     assert said[1][-1] == "◌ connecting"
+
+
+def test_the_help_says_which_errors_are_counted_since_when_and_where_to_look() -> None:
+    text = dict(STRIP_HELP)["err"]
+    for part in ("API requests that failed", "since the servers started", "ADVISORY.API"):
+        assert part in text

@@ -8,13 +8,14 @@ from natstui.model.assets.monitor_keys import CONSUMER_KEYS
 BASIC = (
     Field(
         "name", "Name", "text", "Consumer",
-        "No spaces, dots, * > / or \\; if empty, the server names an ephemeral consumer.",
+        "No spaces, dots, * > / or \\. Only an ephemeral consumer may have none: Durable no.",
         fixed="a consumer cannot be renamed",
         absent="the server chooses",
     ),
     Field(
         "durable_name", "Durable", "text", "Consumer",
-        "The name again makes the consumer durable: kept until deleted. Empty makes it ephemeral.",
+        "Stays until it is deleted; else it is ephemeral: deleted after 5s without a reader, or "
+        "after its inactive threshold.",
         fixed="a durable consumer stays durable",
     ),
     Field(

@@ -134,7 +134,9 @@ def _consumer(stream: str, config: Config) -> Iterator[str]:
     yield from _acknowledged(config)
     inactive = _number(CONSUMER_FIELD["inactive_threshold"], config)
     if inactive:
-        yield f"is deleted when no client {'subscribes' if subject else 'pulls'} for {inactive}"
+        is_so = "is" if text_at(config, "durable_name") else "is ephemeral:"
+        uses = "subscribes" if subject else "pulls"
+        yield f"{is_so} deleted when no client {uses} for {inactive}"
 
 
 def _begins(config: Config) -> str:

@@ -122,7 +122,10 @@ class NatstuiCommands(Provider):
                 shown = binding.key_display or self.app.get_key_display(binding)
                 says = "  ·  ".join(filter(None, (words_of(binding), f"key {shown}")))
                 run = partial(self.app.run_action, binding.action, self.screen)
-                yield binding.description, says, run
+                label = binding.description
+                if isinstance(self.screen, LiveScreen):
+                    label = self.screen.key_label(binding)
+                yield label, says, run
 
     def _assets(self) -> Iterator[tuple[str, Open]]:
         screen = self.screen
@@ -446,8 +449,8 @@ class NatstuiApp(GuardedApp):
         self.exit(0)
 
     async def action_leave(self) -> None:
-        """Close the screen on top, or the app."""
-        if len(self.screen_stack) > 1 and isinstance(self.screen, LiveScreen):
+        """Close the screen on top, or a replay opened from here, or the app."""
+        if isinstance(self.screen, LiveScreen) and self.screen.goes_back:
             self.screen.action_back()
         else:
             await self.action_quit()
@@ -478,7 +481,9 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
         case Replay():
             await parts.replay.open(message.folder)
         case LeaveReplay():
-            parts.replay.leave()
+            if parts.replay.leave():
+                # There it was opened.
+                app.post_message(Typed("sessions"))
         case Export():
             parts.exporter.ask_format(message)
 

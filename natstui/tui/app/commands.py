@@ -304,7 +304,7 @@ COMMANDS: tuple[Word, ...] = (
     ),
     Word(("theme",), "THEME", "another look", _theme),
     Word(("analyze",), "[SESSION]", "analyse a recording: NAME, or the newest", _analyze),
-    Word(("guide",), "", "twelve steps through natstui; once more ends them", _guide),
+    Word(("guide",), "", "fourteen steps through natstui; once more ends them", _guide),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )

@@ -129,7 +129,10 @@ def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
         shared = _ALIKE if binding.id in alike or active.node is not screen else _OWN
         place = _APP if active.node is screen.app else shared
         shown = binding.key_display or screen.app.get_key_display(binding)
-        says = ": ".join(filter(None, (binding.description, words_of(binding))))
+        label, words = binding.description, words_of(binding)
+        if isinstance(screen, LiveScreen) and (now := screen.key_label(binding)) != label:
+            label, words = now, ""
+        says = ": ".join(filter(None, (label, words)))
         texts = keys[place].setdefault(says, [])
         if shown not in texts:
             texts.append(shown)

@@ -82,6 +82,7 @@ class Parts:
         several = self.engines.several()
         newest.systems = [replace(one, late_us=0) for one in several] if paused else several
         newest.acting = self.engines.acting.name
+        newest.covers_another = shown is not self.engines.home
         return newest
 
     def act(self, part: str, action: str, *arguments: object) -> None:

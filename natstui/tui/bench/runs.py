@@ -17,8 +17,10 @@ from natstui.model.records.benchmark import CompareRuns, ListBenchmarks
 from natstui.tui.bench.text import hanging
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import MarkList
 from natstui.tui.kit.text import safe, safe_lines
+from natstui.units import counted
 
 
 class RunsScreen(LiveScreen):
@@ -54,7 +56,9 @@ class RunsScreen(LiveScreen):
             return
         names = json.loads(reply.body_json).get("runs", [])
         self.runs.add_options([Selection(safe(name), name) for name in names])
-        self.caption.update(safe(f"{len(names)} saved runs  ·  space marks, = compares"))
+        key = key_of(self, "screen.benchmark")
+        text = f"{counted(len(names), 'saved run')}  ·  space marks, = compares"
+        self.caption.update(safe(text if names else f"no saved runs: {key} leads to benchmarks"))
         self.runs.focus()
         self.runs.highlighted = 0 if names else None
 
@@ -77,11 +81,19 @@ class RunsScreen(LiveScreen):
         if not self.runs.selected:
             self._start_comparing((message.selection.value,))
 
+    @on(SelectionList.SelectedChanged)
+    def _marked(self) -> None:
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to compare once a run is marked."""
+        if action == "compare":
+            return self.is_mounted and bool(self.runs.selected)
+        return super().check_action(action, parameters)
+
     def action_compare(self) -> None:
         """Compare the marked runs: the oldest with each of the others."""
-        names = tuple(sorted(self.runs.selected))
-        if names:
-            self._start_comparing(names)
+        self._start_comparing(tuple(sorted(self.runs.selected)))
 
     def _start_comparing(self, names: tuple[str, ...]) -> None:
         run_task(self, self._compare, names, replaces="compare")

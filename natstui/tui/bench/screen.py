@@ -89,12 +89,27 @@ class Steering(ScreenPart):
         self._last: StartBenchmark | None = None
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer the keys on a live server only."""
-        return self._screen.state.replay is None
+        """Offer on a live server what can be done now: to start a run, or to change one."""
+        if self._screen.state.replay is not None:
+            return False
+        match action:
+            case "pick":
+                return True
+            case "again":
+                return self._last is not None and not self.runs
+            case _:
+                return self.runs
+
+    @property
+    def runs(self) -> bool:
+        """Whether a benchmark runs."""
+        view = self._view
+        return view.planned is not None and view.finished is None and view.summed is None
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
         self._last = StartBenchmark(0, scenario, overrides or {})
+        self._screen.refresh_bindings()
         run_task(self._screen, self._run, self._last)
 
     async def _run(self, command: StartBenchmark) -> None:
@@ -110,10 +125,7 @@ class Steering(ScreenPart):
 
     def action_again(self) -> None:
         """Run the last scenario again."""
-        if self._last is None:
-            text = f"no benchmark has run yet{_pick_hint(self._screen)}"
-            self._screen.notify(text, severity="warning")
-        else:
+        if self._last is not None:
             self.start(self._last.scenario, dict(self._last.overrides))
 
     def action_rate(self, direction: int) -> None:
@@ -139,9 +151,7 @@ class Steering(ScreenPart):
 
     def action_payload(self) -> None:
         """Ask what the senders shall send from now on."""
-        planned = self._view.planned
-        if self._is_idle or planned is None:
-            self._say_idle()
+        if (planned := self._view.planned) is None:
             return
         payload = next((one.payload for one in planned.plan.roles if one.traits.sends), Payload())
 
@@ -161,27 +171,13 @@ class Steering(ScreenPart):
     def _view(self) -> BenchmarkView:
         return self._screen.state.benchmark or BenchmarkView()
 
-    @property
-    def _is_idle(self) -> bool:
-        """Whether there is nothing to steer; of a replay the app says that it is one."""
-        view = self._view
-        is_over = view.planned is None or view.finished is not None
-        return self._screen.state.replay is None and is_over
-
-    def _say_idle(self) -> None:
-        text = f"no benchmark runs{_pick_hint(self._screen)}"
-        self._screen.notify(text, severity="warning")
-
     def _steer(
         self,
         command: StopBenchmark | ChangeRate | ChangePayload | AddWorker | KillWorker | HoldWorkers,
     ) -> None:
-        """Ask for it, or say that there is nothing to steer."""
-        if self._is_idle:
-            self._say_idle()
-        else:
-            # What is done stands in the log; what cannot be done would be seen nowhere.
-            run_task(self._screen.app, self._send, command)
+        """Ask for a change of the run."""
+        # What is done stands in the log; what cannot be done would be seen nowhere.
+        run_task(self._screen.app, self._send, command)
 
     async def _send(self, command: Command) -> None:
         app = self._screen.app
@@ -358,6 +354,8 @@ class BenchmarkScreen(LiveScreen):
         self._log: tuple[BenchmarkLog, ...] = ()
         self._later: Timer | None = None
         self._with_uncorrected = False
+        self._offered_running = False
+        """Whether the keys that change a run were offered."""
 
     def second_line(self) -> list[Cell] | None:
         """Return the figures of the run where there is no room for their frames."""
@@ -398,6 +396,9 @@ class BenchmarkScreen(LiveScreen):
         if any(self.has_class(name) != on for name, on in phases.items()):
             for name, on in phases.items():
                 self.set_class(on, name)
+        if self.steering.runs is not self._offered_running:
+            self._offered_running = self.steering.runs
+            self.refresh_bindings()
         # In a replay a moment may stay: nothing newer comes that would show the rest of it.
         over = view.planned is None or view.finished is not None or self.state.replay is not None
         if over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
@@ -458,7 +459,7 @@ class BenchmarkScreen(LiveScreen):
         figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room), _bars(self)))
         log = text.log_section(view)
         # Beside the summary there is more room for the log than below it.
-        figures += [log] if view.finished and self.has_class("-wide") else []
+        figures += [log] if view.finished and not self.has_class("-narrow") else []
         self.figures.show([section for section in figures if section.lines])
         # Their frames have their titles.
         self.flow.show([replace(flow, title="")])

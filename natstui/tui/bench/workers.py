@@ -151,9 +151,12 @@ class _Panel:
         points, color = self._view.series[key], "dim" if is_over else self._color
         number, name = str(key[1]), self._acts[0][1] if self._acts else ""
         now = "off" if is_over else f"{rate_text(_now_per_s(points, name))}/s" if name else ""
-        role = fit(clean_line(self._role), max(1, inner - len(number) - len(now) - 5)).rstrip()
+        # A role whose name needs it takes the second blank before what the worker does now.
+        room = inner - len(number) - len(now) - (4 if now else 3)
+        role = fit(clean_line(self._role), max(1, room)).rstrip()
         title = f" {role} {number} "
         now = f" {now} " if now else ""
+        now = now.removeprefix(" ") if cell_len(title) + len(now) > inner else now
         dashes = inner - cell_len(title) - len(now)
         ends = "─" if dashes > 2 else ""
         top: Looks = [

@@ -103,6 +103,7 @@ class ClientsScreen(TableScreen):
     READS: ClassVar[str] = ""
     """What of the clients is read meanwhile; empty: nothing has to be."""
     FOR_S: ClassVar[float] = 0.0
+    NOBODY: ClassVar[str] = "no client subscribes to the subject that it delivers to"
 
     def __init__(self, stream: str, consumer: str | None) -> None:
         super().__init__()
@@ -155,7 +156,7 @@ class ClientsScreen(TableScreen):
         if self.asking.goes_on and self.READS and not self.asking.problem:
             return "the clients appear when the time is over, or when you stop"
         asks = self.asking.goes_on or self.asking.found is None
-        return self.asking.problem or ("asking every server …" if asks else "no client was found")
+        return self.asking.problem or ("asking every server …" if asks else self.NOBODY)
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table: whose clients, and how far it is."""
@@ -203,6 +204,7 @@ class PullersScreen(ClientsScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PULLER_COLUMNS
     READS = "its pulls"
     FOR_S = PULLS_FOR_S
+    NOBODY = "no client pulled from it meanwhile"
 
     def notes(self, found: ClientsFound) -> list[str]:
         """Return what waits in the server, who was not heard, and the cost."""
@@ -226,6 +228,7 @@ class PublishersScreen(ClientsScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PUBLISHER_COLUMNS
     READS = "what is published"
     FOR_S = PUBLISHES_FOR_S
+    NOBODY = "no client published to it meanwhile"
 
     def notes(self, found: ClientsFound) -> list[str]:
         """Return what is anonymous, and the cost."""

@@ -22,21 +22,17 @@ class Kicking(ScreenPart):
         self._screen, self._chosen = screen, chosen
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Grey the key read-only; a recording has no connections."""
-        state = self._screen.state
-        if state.replay is not None:
+        """Offer the key live, on a connection that is open; grey it read-only."""
+        state, connection = self._screen.state, self._chosen()
+        if state.replay is not None or connection is None or connection.stopped_at_us is not None:
             return False
         return True if allowed(state, KICK.name) else None
 
     def action_kick(self) -> None:
         """Ask for its name, and close it."""
-        one = self._chosen()
-        if one is None or one.stopped_at_us is not None:
-            text = "there is no connection under the cursor" if one is None else "it has ended"
-            self._screen.notify(text, severity="warning", timeout=2)
-            return
-        # The cursor may be on a row of another system when the name is typed.
-        run_task(self._screen, _kick, self._screen, self._screen.engine, one)
+        if (connection := self._chosen()) is not None:
+            # The cursor may be on a row of another system when the name is typed.
+            run_task(self._screen, _kick, self._screen, self._screen.engine, connection)
 
 
 async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConnection) -> None:

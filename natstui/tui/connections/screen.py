@@ -116,7 +116,9 @@ class ConnectionsScreen(TableScreen):
             return self._problem
         if self._seen is None:
             return "asking every server …"
-        return "no closed connections" if self._of_closed else "no connections"
+        if self._of_closed:
+            return "no closed connections: none was closed since the servers started"
+        return "no connections: no client is connected to this account"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table: who told, and what is missing."""
@@ -129,6 +131,12 @@ class ConnectionsScreen(TableScreen):
         ]
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._problem, *parts] if self._problem else parts)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer closed connections only live: a recording has none; offer the way back."""
+        if action == "closed" and self.state.replay is not None:
+            return self._of_closed
+        return super().check_action(action, parameters)
 
     @on(RowSelected)
     def _open(self) -> None:

@@ -53,7 +53,12 @@ class ConsumersScreen(SelectionScreen):
     def __init__(self, stream: str | None = None) -> None:
         super().__init__()
         self.stream = stream
-        self.managing = Managing(self, self.targets)
+        self.managing = Managing(
+            self,
+            self.targets,
+            # What is done to a stream can be done to that whose consumers are shown.
+            lambda spec: self.has_row or (stream is not None and not spec.needs_consumer),
+        )
 
     def asset(self) -> Target | None:
         """Return the stream whose consumers are shown, if it is one."""
@@ -72,6 +77,15 @@ class ConsumersScreen(SelectionScreen):
             return f"{self.stream}  ›  {text}"
         count = 0 if self.where.joins else unlisted_consumers_count(self.state)
         return f"{text}  ·  {count} unlisted feed mirrors and sources" if count else text
+
+    def empty_hint(self) -> str:
+        """Return which key creates a consumer; without a stream, which leads to the streams."""
+        key = key_of(self, "consumer.add")
+        if not key:
+            return ""
+        if not len(self.state.streams):
+            return f"they need a stream. {key_of(self, 'screen.streams')} leads to the streams"
+        return f"{key} creates one"
 
     @on(RowSelected)
     def _drill_down(self) -> None:

@@ -37,6 +37,7 @@ class EventsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
     START = Order("time", reverse=True)
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"time", "fold"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +133,8 @@ class EventsScreen(TableScreen):
     def _hint(self) -> str:
         """Return how to see the rest, where most of what is kept is of one kind."""
         if self._is_folded:
-            return f"repeats are folded: {key_of(self, 'events.fold')} shows each"
+            key = key_of(self, "events.fold")
+            return f"repeats are folded: {key} shows each" if key else ""
         if self.ordering.order.pattern or self.ordering.order.problems_only:
             return ""
         every = tuple(one.state.happenings for one in self.where.shown)
@@ -143,6 +145,12 @@ class EventsScreen(TableScreen):
         if len(self._kinds) < 2 or 2 * count < self._kinds.total():
             return ""
         return f"{count} are {kind}: /!{kind} shows the others"
+
+    def empty_hint(self) -> str:
+        """Return what appears here."""
+        if self.state.replay is not None:
+            return "none was recorded before this moment"
+        return "advisories, changes and notes appear here when they happen"
 
     def view(self) -> Any:
         """Return the events of the present state, of all systems."""

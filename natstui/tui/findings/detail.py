@@ -46,7 +46,10 @@ class FindingDetail(LiveScreen):
 
     def refresh_state(self) -> None:
         """Show the finding as it is now; one that is known no more keeps its last text."""
+        was_over = self.shown.until_us is not None
         self.shown = self._newest()
+        if (self.shown.until_us is not None) is not was_over:
+            self.refresh_bindings()
         name = f"{entity_text(self.shown.entity)}  ›  {self.shown.kind.word}"
         self.caption.update(safe(name + ("  ·  over" if self.shown.until_us else "")))
         self.text.show(finding_sections(View(self.state, self.late_us), self.shown))

@@ -46,7 +46,12 @@ class FindingKeys(ScreenPart):
         self._screen, self._chosen = screen, chosen
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer in a replay only what asks no server."""
+        """Offer what there is a finding for, and in a replay only what asks no server."""
+        finding = self._chosen()
+        if finding is None or (action == "messages" and not finding.entity.stream):
+            return False
+        if action in ("act", "silence") and finding.until_us is not None:
+            return False
         return action == "go" or self._screen.state.replay is None
 
     def action_go(self) -> None:
@@ -61,21 +66,16 @@ class FindingKeys(ScreenPart):
 
     def action_messages(self) -> None:
         """List the messages of its evidence, else the newest of its stream."""
-        finding = self._chosen()
-        if finding is None or not finding.entity.stream:
-            self._say("the finding is not about a stream")
-        else:
-            message = messages_message(finding)
-            self._screen.app.post_message(message)
+        if (finding := self._chosen()) is not None:
+            self._screen.app.post_message(messages_message(finding))
 
     def action_act(self) -> None:
         """Do what the advice says, behind the question that the action has anyway."""
         if (finding := self._chosen()) is None:
             return
-        actions = () if finding.until_us is not None else advised(finding)
+        actions = advised(finding)
         if not actions:
-            over = "it is over" if finding.until_us is not None else finding.act
-            self._say(over)
+            self._say(finding.act)
         elif len(actions) == 1:
             self._do(finding, actions[0])
         else:
@@ -89,12 +89,9 @@ class FindingKeys(ScreenPart):
 
     def action_silence(self) -> None:
         """Hear nothing more of the finding for a while, with a reason; or hear of it again."""
-        finding = self._chosen()
-        if finding is None:
+        if (finding := self._chosen()) is None:
             return
-        if finding.until_us is not None:
-            self._say("it is over")
-        elif self._screen.state.findings.silence_of(finding) is not None:
+        if self._screen.state.findings.silence_of(finding) is not None:
             self._screen.engine.start(silence_command(finding, None), finding.kind.code)
         else:
             words = silence_question(finding)

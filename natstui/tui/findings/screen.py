@@ -50,6 +50,7 @@ class FindingsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = FINDING_COLUMNS
     NOUN = "findings"
     START = Order("severity", reverse=True)
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"describe"})
     DEFAULT_CSS = """
     FindingsScreen #brief {
         height: 35%; min-height: 6; max-height: 12;
@@ -65,6 +66,8 @@ class FindingsScreen(TableScreen):
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._with_hints = self._with_over = False
         self._folds = True
+        self._offered_for: tuple[bool, ...] = ()
+        """What decides which keys are offered, as it was last."""
         self._caches: dict[str, FindingsCache] = {}
         """What was found in each system, by its name."""
 
@@ -133,6 +136,19 @@ class FindingsScreen(TableScreen):
     def _tell(self) -> None:
         """Show the finding under the cursor in words; without one, what was looked at."""
         finding, view = self.chosen(), View(self.state, self.late_us)
+        every = [cache.found for cache in self._caches.values()]
+        before, self._offered_for = (
+            self._offered_for,
+            (
+                finding is not None,
+                finding is not None and finding.until_us is not None,
+                finding is not None and bool(finding.entity.stream),
+                any(found.left_out_count for found in every),
+                any(found.over for found in every),
+            ),
+        )
+        if self._offered_for != before:
+            self.refresh_bindings()
         if finding is not None:
             self._frame("Finding")
             self.brief.show(brief_sections(view, finding))
@@ -146,6 +162,17 @@ class FindingsScreen(TableScreen):
     @on(RowSelected)
     def _go(self) -> None:
         self.finding.action_go()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to show more only where there is more, and to hide what is shown."""
+        every = [cache.found for cache in self._caches.values()]
+        if action == "hints":
+            return self._with_hints or any(found.left_out_count for found in every)
+        if action == "over":
+            return self._with_over or any(found.over for found in every)
+        if action == "fold":
+            return not self._folds or any(found.is_folded for found in every)
+        return super().check_action(action, parameters)
 
     def action_describe(self) -> None:
         """Show everything about the finding under the cursor."""

@@ -107,16 +107,27 @@ def _is_pushed(config: ConsumerConfiguration | None) -> bool:
 class Managing(ScreenPart):
     """Does something to the targets of a screen: those marked, else the one under the cursor."""
 
-    def __init__(self, screen: LiveScreen, targets: Callable[[], list[Target]]) -> None:
-        self._screen = screen
-        self._targets = targets
+    def __init__(
+        self,
+        screen: LiveScreen,
+        targets: Callable[[], list[Target]],
+        has_target: Callable[[ActionSpec], bool] = lambda spec: True,
+    ) -> None:
+        """`has_target` returns whether there is something that an action can be done to."""
+        self._screen, self._targets, self._has_target = screen, targets, has_target
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Grey what the user may not do, read-only or without the permission; none in a replay."""
-        state = self._screen.state
-        if action == "manage" and arguments and not allowed(state, str(arguments[0])):
-            return None
-        return state.replay is None
+        """Offer what has a target, and nothing in a replay; grey what is not allowed."""
+        state, what = self._screen.state, str(arguments[0])
+        if action == "actions":
+            rows = STREAM_ACTIONS if what == "stream" else CONSUMER_ACTIONS
+            return state.replay is None and any(
+                spec.is_asked and self._has_target(spec) for spec in rows
+            )
+        spec = SPECS[what]
+        if state.replay is not None or (spec.takes != "none" and not self._has_target(spec)):
+            return False
+        return True if allowed(state, what) else None
 
     def action_manage(self, what: str) -> None:
         """Open the screen that does it."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual import events
+from textual.binding import Binding
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
@@ -62,8 +63,10 @@ class KeyFooter(Widget, can_focus=False):
     }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, label: Callable[[Binding], str]) -> None:
+        """`label` returns what a key does now, in a word."""
         super().__init__()
+        self._label = label
         self._keys: list[_Key] | None = None
         """None: they have to be looked up."""
         self._pointed_at: _Key | None = None
@@ -94,7 +97,8 @@ class KeyFooter(Widget, can_focus=False):
             one_each: dict[str, _Key] = {}
             for key, action in self._found():
                 one_each.setdefault(action, key)
-            self._keys = sorted(one_each.values(), key=lambda one: one.rank)
+            # What cannot be pressed now takes no room from what can.
+            self._keys = sorted(one_each.values(), key=lambda key: (not key.enabled, key.rank))
         return self._keys
 
     def _found(self) -> Iterator[tuple[_Key, str]]:
@@ -102,9 +106,7 @@ class KeyFooter(Widget, can_focus=False):
             if binding.show:
                 shown = self.app.get_key_display(binding)
                 rank = self._rank(node, binding.id)
-                # The key that leaves goes back from a screen on another one.
-                goes_back = binding.id == _QUIT and len(self.app.screen_stack) > 1
-                word = "Back" if goes_back else binding.description
+                word = self._label(binding)
                 yield _Key(rank, binding.key, shown, word, enabled), binding.action
 
     def _rank(self, node: DOMNode, binding_id: str | None) -> int:

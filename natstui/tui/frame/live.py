@@ -137,6 +137,8 @@ class LiveScreen(TerminalSized, Screen[None]):
         self.where = Where()
         self.paused = False
         """The user stopped polling: a screen that asks for more by itself rests too."""
+        self._covers_another = False
+        """It shows a replay that was opened from a live server, or from another recording."""
         # Not by a query: a timer may ask it while the screen closes and has no widgets any more.
         self.note = AssetNote(self.asset, lambda: self.state)
         self.guide = GuideLine()
@@ -150,7 +152,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         yield Timeline()
         yield self.guide
         yield CommandLine()
-        yield KeyFooter()
+        yield KeyFooter(self.key_label)
 
     def body(self) -> Iterable[Widget]:
         """Return what the screen is about."""
@@ -180,7 +182,9 @@ class LiveScreen(TerminalSized, Screen[None]):
         rested, self.paused = self.paused, message.paused
         current = SystemState(message.acting, "", message.state, message.late_us)
         self.where.hear(current, message.systems)
-        if self.state.permitted is not before[0].permitted:
+        other_way = self._covers_another is not message.covers_another
+        self._covers_another = message.covers_another
+        if other_way or self.state.permitted is not before[0].permitted:
             self.refresh_bindings()
         if not self.is_mounted:
             return
@@ -224,6 +228,15 @@ class LiveScreen(TerminalSized, Screen[None]):
         done = getattr(part_of(self, part), f"action_{action}")(*arguments)
         if isawaitable(done):
             await done
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether leaving this screen leads to another one, not out of the app."""
+        return self._covers_another or self.app.screen_stack[:1] != [self]
+
+    def key_label(self, binding: Binding) -> str:
+        """Return what a key does now, in a word: the one that quits may lead back."""
+        return "Back" if binding.id == "quit" and self.goes_back else binding.description
 
     def action_command(self) -> None:
         """Open the command line."""

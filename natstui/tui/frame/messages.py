@@ -29,6 +29,8 @@ class StateChanged(Message):
     """Each of several systems; none where there is one."""
     acting: str = ""
     """The name of the one that `state` is of."""
+    covers_another: bool = False
+    """It is a replay that was opened from a live server, or from another recording."""
 
     def can_replace(self, message: Message) -> bool:
         """Supersede an older state that still waits in the queue."""

@@ -76,6 +76,7 @@ class SelectionScreen(TableScreen):
         Binding("v", "part('panel', 'next')", "Panel", show=False, id="peek"),
         Binding("E", "export", "Export", show=False, id="export"),
     ]
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"open", "export"})
 
     panel: WithPeek
 

@@ -44,13 +44,29 @@ class TableOrder(ScreenPart):
         start: Order,
         ask_pattern: Callable[[str], None],
         changed: Callable[[], None],
+        has_rows: Callable[[], bool],
     ) -> None:
-        """`ask_pattern` lets the user edit the filter, `changed` shows the rows again."""
+        """`ask_pattern` lets the user edit the filter, `changed` shows the rows again.
+
+        `has_rows` returns whether there are any, before the filter.
+        """
         self.order = recall_order(table, start)
         self.wrong = ""
         """Why the last filter was not taken, until there is another."""
         self._table = table
-        self._ask_pattern, self._changed = ask_pattern, changed
+        self._ask_pattern, self._changed, self._has_rows = ask_pattern, changed, has_rows
+
+    @property
+    def hides_rows(self) -> bool:
+        """Whether some rows may be hidden, or a filter is wrong."""
+        return bool(self.order.pattern or self.order.problems_only or self.wrong)
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer problems where there are rows, and a filter always: it is for those to come too.
+
+        Whoever types it before the rows are there would type into other keys.
+        """
+        return action == "filter" or self._has_rows() or self.hides_rows
 
     def change(self, order: Order) -> None:
         """Sort or filter in another way from now on; a bad expression is reported and not used."""
@@ -77,7 +93,7 @@ class TableOrder(ScreenPart):
 
     def show_all(self) -> bool:
         """Show all rows again; return whether some were hidden."""
-        if not (self.order.pattern or self.order.problems_only or self.wrong):
+        if not self.hides_rows:
             return False
         self.change(replace(self.order, pattern="", problems_only=False))
         return True

@@ -12,6 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.tui.frame.action_keys import SPECS
+from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.remembered import keep, recall
@@ -37,6 +39,10 @@ class CopyKeys(ScreenPart):
 
     def __init__(self, screen: TableScreen) -> None:
         self._screen = screen
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer to copy while there is a row."""
+        return self._screen.has_row
 
     def action_name(self) -> None:
         """Copy the name under the cursor."""
@@ -113,6 +119,8 @@ class TableScreen(LiveScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     NOUN: ClassVar[str] = ""
     START: ClassVar[Order] = Order("name")
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset()
+    """Actions on the row under the cursor: offered while there is one."""
 
     table = getters.query_one(BigTable)
     caption = getters.query_one("#caption", Static)
@@ -120,11 +128,14 @@ class TableScreen(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self.rows: Rows[Any] | None = None
+        self._total = 0
+        """How many rows there are before the filter."""
         self.ordering = TableOrder(
             self.NOUN,
             self.START,
             lambda pattern: self.command_line.open("/", pattern),
             self.refresh_state,
+            lambda: self._total > 0,
         )
         self.copying = CopyKeys(self)
         self.choice = ColumnChoice(self)
@@ -135,6 +146,23 @@ class TableScreen(LiveScreen):
         """A caption line and the table."""
         yield Static(id="caption", markup=False)
         yield BigTable(table_columns(self.SPECS))
+
+    @property
+    def has_row(self) -> bool:
+        """Whether a row is under the cursor."""
+        return self.rows is not None and len(self.rows.order) > 0
+
+    def may_do(self, name: str) -> bool | None:
+        """Return whether an action is offered: only live, and on a row; None where not allowed."""
+        if self.state.replay is not None or (SPECS[name].takes != "none" and not self.has_row):
+            return False
+        return True if allowed(self.state, name) else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer what is done to a row only while there is one."""
+        if action in self.OF_A_ROW and not self.has_row:
+            return False
+        return super().check_action(action, parameters)
 
     def view(self) -> Any:
         """Return the view of the present state."""
@@ -149,19 +177,26 @@ class TableScreen(LiveScreen):
     def _show(self, view: Any, in_order: Sequence[int]) -> None:
         order = self.ordering.order
         specs = self.choice.of(self._joined_specs if isinstance(view, Joined) else self.SPECS)
-        self.rows = Rows(view, specs, in_order)
-        self.table.empty = self.empty_text(len(view.rows()))
+        total, before = len(view.rows()), (self.has_row, self._total > 0)
+        self.rows, self._total = Rows(view, specs, in_order), total
+        if before != (self.has_row, total > 0):
+            self.refresh_bindings()
+        self.table.empty = self.empty_text(total)
         self.table.show(
             self.rows, sort=Sort(order.column, order.reverse), columns=table_columns(specs)
         )
         if self.ordering.wrong:
             self.caption.update(safe(self.ordering.wrong, "error"))
         else:
-            self.caption.update(safe(self.caption_text(len(in_order), len(view.rows()))))
+            self.caption.update(safe(self.caption_text(len(in_order), total)))
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows, out of so many before the filter."""
-        return empty_text(self.state, self.NOUN, total)
+        return empty_text(self.state, self.NOUN, total, "" if total else self.empty_hint())
+
+    def empty_hint(self) -> str:
+        """Return which key makes a row, or why there is none; empty where nothing is to say."""
+        return ""
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""

@@ -93,8 +93,8 @@ def in_order(
     return arranged(spec.sort(view), rows, order.reverse)
 
 
-def empty_text(state: State, noun: str, total: int) -> str:
-    """Return why a table has no rows, in a few words."""
+def empty_text(state: State, noun: str, total: int, hint: str = "") -> str:
+    """Return why a table has no rows; `hint` is what makes one, or why there is none."""
     if total:
         return f"none of {total} {noun} matches; escape clears the filter"
     link = state.link
@@ -104,4 +104,6 @@ def empty_text(state: State, noun: str, total: int) -> str:
     denied = next((it for what, it in state.unavailable.items() if what.startswith(verb)), None)
     if denied is not None:
         return clean_line(denied.reason)
-    return f"no {noun}" if state.costs else "waiting for the first poll"
+    if not state.costs:
+        return "waiting for the first poll"
+    return f"no {noun}: {hint}" if hint else f"no {noun}"

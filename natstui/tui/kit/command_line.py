@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,10 +18,28 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Label, Static
 
+from natstui.clean import clean_line
 from natstui.tui.kit.text import safe
 
 HISTORY_KEPT = 100
-_OFFERED_COUNT = 40
+COUNTED_OFFERS = 1000
+"""More are not counted with each letter that is typed."""
+_GAP = "  "
+_PADDING_CELLS = 1
+
+
+def offers_text(offers: Sequence[str], width: int) -> str:
+    """Return the offers that fit into `width` cells; at the end how many more there are."""
+    shown = [clean_line(offer) for offer in offers]
+    used = list(accumulate(cell_len(offer) + len(_GAP) for offer in shown))
+    if not shown or used[-1] - len(_GAP) <= width:
+        return _GAP.join(shown)
+    uncounted = "+" if len(shown) == COUNTED_OFFERS else ""
+    for fitting in reversed(range(bisect_right(used, width) + 1)):
+        more = f"… {len(shown) - fitting:,}{uncounted} more, type to narrow"
+        if (used[fitting - 1] if fitting else 0) + len(more) <= width:
+            break
+    return _GAP.join([*shown[:fitting], more])
 
 
 class OfferingSuggester(Suggester):
@@ -37,7 +59,9 @@ class CommandLine(Horizontal):
         layout: grid; grid-size: 2; grid-columns: 1 1fr; grid-rows: 1;
         Label { width: auto; color: $text-accent; text-style: bold; }
         Input { width: 1fr; }
-        #offers { display: none; column-span: 2; padding: 0 1; color: $text-muted; }
+        #offers {
+            display: none; column-span: 2; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+        }
     }
     CommandLine.-open { display: block; }
     CommandLine.-offering { height: 2; }
@@ -119,16 +143,12 @@ class CommandLine(Horizontal):
         self._offer(event.value)
 
     def _offer(self, text: str) -> None:
-        """List what the last word may become, as many as fit."""
+        """List what the last word may become, as many as fit, and how many more there are."""
         if self.prefix != ":" or self.completing is None:
             return
-        room, shown = max(20, self.screen.size.width - 4), list[str]()
-        for offer in self.completing.offers(text, _OFFERED_COUNT):
-            room -= len(offer) + 2
-            if room < 0:
-                break
-            shown.append(offer)
-        self.query_one("#offers", Static).update(safe("  ".join(shown)))
+        offers = self.completing.offers(text, COUNTED_OFFERS)
+        line = offers_text(offers, self.screen.size.width - 2 * _PADDING_CELLS)
+        self.query_one("#offers", Static).update(safe(line))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Remember what was entered, close the line, and post it."""

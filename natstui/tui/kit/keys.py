@@ -11,7 +11,7 @@ _Result = TypeVar("_Result")
 
 def key_of(screen: Screen[_Result], binding_id: str) -> str:
     """Return the first key of a binding that a screen offers now; empty when it offers none."""
-    for _node, binding, _enabled, _tooltip in screen.active_bindings.values():
-        if binding.id == binding_id:
+    for _node, binding, enabled, _tooltip in screen.active_bindings.values():
+        if enabled and binding.id == binding_id:
             return binding.key_display or binding.key
     return ""

@@ -99,8 +99,15 @@ class JournalScreen(LiveScreen):
 
     @on(OptionList.OptionHighlighted)
     def _explain(self) -> None:
+        self.refresh_bindings()
         if self.entry is not None:
             self.hint.update(safe(entry_command(self.entry)))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to undo and to copy a change while there is one."""
+        if action in ("undo", "copy"):
+            return self.is_mounted and self.entry is not None
+        return super().check_action(action, parameters)
 
     def action_undo(self) -> None:
         """Undo the change under the cursor."""

@@ -24,7 +24,6 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.action_runner import choose_action
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Manage
@@ -252,10 +251,11 @@ class DeadLettersScreen(TableScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done; in a recording there is nothing to ask."""
-        live = self.state.replay is None
         if action == "row_actions":
-            return live if allowed(self.state, SEND_AGAIN.name) else None
-        return live if action == "browse" else super().check_action(action, parameters)
+            return self.may_do(SEND_AGAIN.name)
+        if action == "browse":
+            return self.state.replay is None and self.has_row
+        return super().check_action(action, parameters)
 
     def _under_cursor(self) -> int | None:
         rows, at = self.rows, self.table.cursor

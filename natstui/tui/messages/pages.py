@@ -27,11 +27,19 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.action_runner import finding_of_messages
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.message import MessageScreen
-from natstui.tui.messages.text import HEAD, browse_text, message_line, message_text, page_text
+from natstui.tui.messages.text import (
+    HEAD,
+    browse_text,
+    has_messages,
+    message_line,
+    message_text,
+    page_text,
+)
 from natstui.units import duration_text
 
 _page = decoder_of(MessagePage)
@@ -195,8 +203,21 @@ class MessagePages(Vertical):
         self.page = page
         self._tell()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the stream has no message."""
+        return self.page is not None and not has_messages(self.page)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer other pages of a stream that has messages."""
+        if action in ("older", "newer", "newest", "oldest") and self.is_empty:
+            return False
+        return super().check_action(action, parameters)
+
     def _list(self, page: MessagePage) -> None:
-        self.page = page
+        was_empty, self.page = self.is_empty, page
+        if was_empty is not self.is_empty or len(page.messages) != self.list.option_count:
+            self._live.refresh_bindings()
         self.list.clear_options()
         self.list.add_options([Option(message_line(message)) for message in self.shown])
 
@@ -205,7 +226,8 @@ class MessagePages(Vertical):
             age_s = int(monotonic() - self._checked_s)
             age = f"{duration_text(age_s)} ago" if age_s else "now"
             what = self._found_text() or browse_text(self.asked)
-            self.caption.update(safe(f"{page_text(self.page, what)}  ·  {age}"))
+            text = page_text(self.page, what, key_of(self._live, "msg.write"))
+            self.caption.update(safe(f"{text}  ·  {age}"))
 
     def _found_text(self) -> str:
         """Return which finding of the consumer the page begins with; empty for another page."""

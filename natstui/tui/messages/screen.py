@@ -66,6 +66,13 @@ class MessageJumps(Vertical):
         """The pages."""
         yield MessagePages(self.stream, self._live, self._first_seq, self.consumer)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to go elsewhere in a stream that has messages."""
+        pages = next(iter(self.query(MessagePages)), None)
+        if f"action_{action}" in vars(MessageJumps) and pages is not None and pages.is_empty:
+            return False
+        return super().check_action(action, parameters)
+
     def action_sequence(self) -> None:
         """Go to a sequence."""
 
@@ -198,8 +205,12 @@ class MessagesScreen(LiveScreen):
         self.pages.keep_up()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what writes when it is read-only, and what the user may not do."""
+        """Offer what is done to a message while there is one; grey what is not allowed."""
         spec = _SENDING.get(action)
+        if action in ("row_actions", "delete"):
+            pages = next(iter(self.query(MessagePages)), None)
+            if pages is None or pages.page is None or pages.message is None:
+                return False
         if spec is not None and not allowed(self.state, spec.name):
             return None
         return super().check_action(action, parameters)

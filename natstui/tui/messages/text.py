@@ -53,11 +53,21 @@ def payload_line(payload: bytes) -> Content:
     return text
 
 
-def page_text(page: MessagePage, what: str) -> str:
-    """Return the caption above a page."""
+def has_messages(page: MessagePage) -> bool:
+    """Return whether the stream of a page has any message."""
+    return 0 < page.first_seq <= page.last_seq
+
+
+def page_text(page: MessagePage, what: str, publish_key: str = "") -> str:
+    """Return the caption above a page; `publish_key` publishes a message."""
     sequences = [message.stream_seq for message in page.messages if message.stream_seq]
-    span = f"{sequences[0]}…{sequences[-1]}" if sequences else "no messages here"
-    return f"{page.stream}  ·  {what}  ·  {span} of {page.first_seq}…{page.last_seq}"
+    if sequences:
+        span = f"{sequences[0]}…{sequences[-1]} of {page.first_seq}…{page.last_seq}"
+    elif has_messages(page):
+        span = f"no messages here; the stream has {page.first_seq}…{page.last_seq}"
+    else:
+        span = f"no messages: {publish_key} publishes one" if publish_key else "no messages"
+    return f"{page.stream}  ·  {what}  ·  {span}"
 
 
 def message_text(message: StoredMessage, look: Look, reply: str = "") -> tuple[str, Look, str]:

@@ -90,5 +90,5 @@ def _widths(band: Sequence[PanelId], width: int) -> list[int]:
     """Return how wide the panels of a band are: what is wrong needs more words."""
     if len(band) == 1:
         return [width]
-    left = width * 3 // 5 if band[0] == "wrong" else width // 2
+    left = width * 2 // 3 if band[0] == "wrong" else width // 2
     return [left, width - left]

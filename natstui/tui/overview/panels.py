@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
+
+from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.model.findings.finding import Finding, folded, worst_first
@@ -55,6 +58,10 @@ UNTITLED: frozenset[PanelId] = frozenset({"wrong", "events"})
 """Panels whose rows are sentences: no line names their columns."""
 MOST_ROWS = 50
 """No terminal shows more of one panel."""
+_NAME_CELLS = 24
+"""The name of what is wrong may be as wide in a narrow panel."""
+_SINCE_FROM_CELLS = 100
+"""A panel with fewer may be too narrow for since when something is wrong."""
 _SPARK_CELLS = 8
 _ROWS_LOOKED_AT = 10
 _FOLDED_EVENTS = 500
@@ -82,7 +89,7 @@ class Panel:
 
     def fitted(self, width: int) -> Panel:
         """Return the panel with the columns that fit in `width` cells: nothing is cut off."""
-        rows = self.rows
+        rows = _with_sentences(self.rows, width) if self.id == "wrong" else self.rows
         cells = [rows.cells(row) for row in rows.order[:_ROWS_LOOKED_AT]]
         # A column of unknown values would take the room of one that says something.
         known = [
@@ -94,6 +101,56 @@ class Panel:
         seen = len(layout.placed) - layout.hidden_count
         kept = sorted(placed.index for placed in layout.placed[:seen])
         return replace(self, rows=Rows(rows.view, [specs[at] for at in kept], rows.order))
+
+
+_CLAUSE_END = re.compile(r"[:;,] | \(")
+_MORE = " …"
+
+
+def whole_clauses(cell: Cell, room: int) -> Cell:
+    """Return a sentence, or what of its clauses fits into `room` cells with a sign for the rest.
+
+    Its head stays whole.
+    """
+    if cell_len(cell.text) <= room:
+        return cell
+    ends = [
+        end.start() for end in _CLAUSE_END.finditer(cell.text) if end.start() >= cell.tail_from
+    ]
+    fitting = [end for end in ends if cell_len(cell.text[:end]) + len(_MORE) <= room]
+    if not fitting:
+        return cell
+    return cell._replace(text=cell.text[: fitting[-1]] + _MORE)
+
+
+def _with_sentences(rows: Rows[Any], width: int) -> Rows[Any]:
+    """Return findings with room for what is wrong: names no wider than they are.
+
+    In a narrow panel since when it is so goes where a sentence would be cut for it.
+    """
+    looked_at = [rows.cells(row) for row in rows.order[:MOST_ROWS]]
+    at = {spec.id: index for index, spec in enumerate(rows.specs)}
+    longest = max((cell_len(cells[at["entity"]].text) for cells in looked_at), default=0)
+    name_cells = min(longest, max(_NAME_CELLS, width // 3))
+    room, specs = 0, list(rows.specs)
+    for dropped in ("",) if width >= _SINCE_FROM_CELLS else ("", "since"):
+        specs = [
+            replace(spec, width=name_cells, max_width=name_cells, flex=0)
+            if spec.id == "entity"
+            else spec
+            for spec in rows.specs
+            if spec.id != dropped
+        ]
+        placed = place(table_columns(specs), width).placed
+        room = next(column.width for column in placed if column.column.id == "what")
+        if all(cell_len(cells[at["what"]].text) <= room for cells in looked_at):
+            break
+
+    def sentence(view: Any, row: int, whole: Any = rows.specs[at["what"]].cell) -> Cell:
+        return whole_clauses(whole(view, row), room)
+
+    specs = [replace(spec, cell=sentence) if spec.id == "what" else spec for spec in specs]
+    return Rows(rows.view, specs, rows.order)
 
 
 class SystemView(Listed[SystemState]):

@@ -8,18 +8,21 @@ from typing import Any, ClassVar
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
+from textual.message import Message
 from textual.widget import Widget
 
 from natstui.model.findings.finding import Finding
 from natstui.model.records.record import Advisory
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
+from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open, Typed
 from natstui.tui.frame.selection import watch_shown
 from natstui.tui.frame.systems import of_system, own_key, system_of
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import Rows
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.paint import Look
 from natstui.tui.kit.table.rows import Cell
@@ -66,6 +69,17 @@ class PanelTable(BigTable):
             self.screen.focus_previous(PanelTable)
 
 
+class PanelArea(Container):
+    """The room of all panels."""
+
+    class Resized(Message):
+        """It has another size, also where the terminal has not: a line came or went below it."""
+
+    def on_resize(self) -> None:
+        """Have the panels arranged for its size."""
+        self.post_message(self.Resized())
+
+
 class OverviewScreen(LiveScreen):
     """Panels of what is wrong, the servers, what moves and what happened; enter leads on."""
 
@@ -93,7 +107,7 @@ class OverviewScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """Bands of panels, each as high as there is room."""
         tables = self.tables
-        yield Container(
+        yield PanelArea(
             tables["systems"],
             Horizontal(tables["wrong"], tables["servers"], id="upper", classes="band"),
             Horizontal(tables["busiest"], tables["lagging"], id="lower", classes="band"),
@@ -105,7 +119,8 @@ class OverviewScreen(LiveScreen):
         """Give the keys to what is wrong."""
         self.set_focus(self.tables["wrong"])
 
-    def on_resize(self) -> None:
+    @on(PanelArea.Resized)
+    def _fit(self) -> None:
         """Arrange the panels for another size."""
         self.call_after_refresh(self._arrange)
 
@@ -135,7 +150,14 @@ class OverviewScreen(LiveScreen):
             table.set_class(not place.framed, "-bare")
             shown = self._shown[panel].fitted(place.width - (2 if place.framed else 0))
             table.empty, table.border_title = shown.empty, shown.title
+            if panel == "busiest" and not shown.rows.order and self.may_add_stream:
+                table.empty += f": create one in {key_of(self, 'screen.streams')} Streams"
             table.show(shown.rows, columns=table_columns(shown.rows.specs))
+
+    @property
+    def may_add_stream(self) -> bool:
+        """Whether a stream can be made here."""
+        return self.state.replay is None and allowed(self.state, "add-stream")
 
     def _focused(self) -> PanelTable:
         """Return the panel that has the keys, else that of what is wrong."""

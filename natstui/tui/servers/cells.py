@@ -256,7 +256,7 @@ def _inflight(view: ServerView, row: int) -> Cell:
 
 
 def _errors(view: ServerView, row: int) -> Cell:
-    """Requests of the JetStream API that it refused since it began."""
+    """Requests of the JetStream API that failed since the server started."""
     return _number(_errors_count(view.things[row]))
 
 

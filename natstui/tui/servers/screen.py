@@ -41,26 +41,22 @@ class Removing(ScreenPart):
         self._screen, self._seen = screen, seen
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Grey the key read-only; a recording has no servers."""
+        """Offer the key live while a member can be removed; grey it read-only."""
         state = self._screen.state
-        if state.replay is not None:
+        if state.replay is not None or not self.members():
             return False
         return True if allowed(state, REMOVE_SERVER.name) else None
 
+    def members(self) -> Mapping[str, Meta]:
+        """Return the members that can be removed, by name: those that do not reply."""
+        if (seen := self._seen()) is None:
+            return {}
+        replying = {row.name for row in seen.rows}
+        return {name: meta for meta in seen.metas for name in removable(meta, replying)}
+
     def action_remove(self) -> None:
-        """Let one of those that are gone be picked, ask for its name, and remove it."""
-        seen = self._seen()
-        answering = {row.name for row in seen.rows} if seen is not None else set()
-        gone = {
-            name: meta
-            for meta in (seen.metas if seen is not None else ())
-            for name in removable(meta, answering)
-        }
-        if not gone:
-            text = "all members of the meta group are there: only a lost one can be removed"
-            self._screen.notify(text, severity="warning", timeout=6)
-            return
-        run_task(self._screen, self._remove, self._screen.engine, gone)
+        """Let one of the members be picked, ask for its name, and remove it."""
+        run_task(self._screen, self._remove, self._screen.engine, self.members())
 
     async def _remove(self, engine: SystemEngine, gone: Mapping[str, Meta]) -> None:
         app = self._screen.app
@@ -146,8 +142,11 @@ class ServerScreen(TableScreen):
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
+        could_remove = bool(self.removing.members())
         before, self._seen = self._seen, _decoder.decode(reply.body_json)
         self._problem = ""
+        if bool(self.removing.members()) is not could_remove:
+            self.refresh_bindings()
         self._rates = {} if before is None else rates_between(before, self._seen)
         # Not with every poll: it looks at each replica of each row.
         self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
@@ -167,7 +166,7 @@ class ServerScreen(TableScreen):
         if self.state.replay is not None:
             return "this recording has no servers"
         if self._seen is not None and not self._problem:
-            return "no server could be read: NOT AVAILABLE says why"
+            return "no server could be read: UNAVAILABLE says why"
         return self._problem or "asking every server …"
 
     def caption_text(self, shown: int, total: int) -> str:

@@ -35,8 +35,9 @@ def _other(state: State) -> bool:
 
 
 def monitor_sections(state: State) -> list[Section]:
-    """Return what cannot be read, what the user may do, and what monitoring costs."""
-    return [_unavailable(state), _cost(state), _permissions(state)]
+    """Return what cannot be read, if anything, what monitoring costs, and what the user may do."""
+    sections = [_unavailable(state), _cost(state), _permissions(state)]
+    return [section for section in sections if section.lines]
 
 
 def _connection(state: State) -> Section:
@@ -97,18 +98,22 @@ def _account(account: Account | None, *, own: bool) -> Section:
             line("file", used(account.storage_bytes, account.max_storage_bytes, bytes_text)),
             line("memory", used(account.memory_bytes, account.max_memory_bytes, bytes_text)),
             line("API requests", str(account.api_requests_count)),
-            line("API errors", str(account.api_errors_count)),
+            line("API errors", f"{account.api_errors_count} since the servers started"),
             line("API in flight", UNKNOWN if inflight is None else str(inflight)),
         ),
     )
 
 
+_UNAVAILABLE = "UNAVAILABLE"
+
+
 def _unavailable(state: State) -> Section:
+    """Return what the polls could not read."""
     lines = [
-        line(what, it.reason + (f" ({it.denied_subject})" if it.denied_subject else ""), "warn")
-        for what, it in state.unavailable.items()
+        line(what, gap.reason + (f" ({gap.denied_subject})" if gap.denied_subject else ""), "warn")
+        for what, gap in state.unavailable.items()
     ]
-    return Section("UNAVAILABLE", tuple(lines) or (line("", "nothing", "dim"),))
+    return Section(_UNAVAILABLE, tuple(lines))
 
 
 def _permissions(state: State) -> Section:
@@ -246,5 +251,6 @@ def _accounts(seen: Servers) -> Section:
 
 
 def _missing(seen: Servers) -> Section:
-    lines = tuple(line("", f"{it.what}: {it.reason}", "warn") for it in seen.missing)
-    return Section("NOT AVAILABLE", lines)
+    """Return what the servers did not reply."""
+    lines = tuple(line("", f"{part.what}: {part.reason}", "warn") for part in seen.missing)
+    return Section(_UNAVAILABLE, lines)

@@ -109,6 +109,10 @@ class CompareScreen(TableScreen):
         """Return what changed from A until the moment shown."""
         return CompareView(differences(self._a, self.state))
 
+    def empty_hint(self) -> str:
+        """Return which moments are compared."""
+        return "both moments are alike"
+
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table: which moments, and how many changes."""
         moments = f"A {local_text(shown_at_us(self._a))} → {local_text(shown_at_us(self.state))}"

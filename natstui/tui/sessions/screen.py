@@ -20,7 +20,7 @@ from natstui.model.records.recording import (
     what_goes,
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.live import Question, ask
 from natstui.tui.frame.messages import Replay, Typed
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.screen_part import ScreenPart
@@ -81,7 +81,7 @@ class RecordingChanges(ScreenPart):
 
     def __init__(
         self,
-        screen: LiveScreen,
+        screen: TableScreen,
         chosen: Callable[[], SessionSummary | None],
         changed: Callable[[], None],
     ) -> None:
@@ -90,6 +90,10 @@ class RecordingChanges(ScreenPart):
         `changed` is called when the list may be another.
         """
         self._screen, self._chosen, self._changed = screen, chosen, changed
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer them while there is a recording."""
+        return self._screen.has_row
 
     def action_change(self, action: SessionAction) -> None:
         """Ask for the text, then do it."""
@@ -143,6 +147,7 @@ class SessionsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SESSION_COLUMNS
     NOUN = "sessions"
     START = Order("begun", reverse=True)
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"analyse"})
 
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 
 from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import acted_on, meant_rows, open_of_row, watch_shown
@@ -40,27 +39,26 @@ class BucketsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = BUCKET_COLUMNS
     NOUN = "buckets"
     START = Order("bucket")
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"open"})
 
     def __init__(self) -> None:
         super().__init__()
-        self.managing = Managing(self, self.targets)
+        self.managing = Managing(self, self.targets, lambda _: self.has_row)
         self.where.meant = lambda: meant_rows(self)
 
     def view(self) -> Any:
         """Return the buckets of the present state, of all systems."""
         return joined(self.where.shown, lambda one: BucketView(one.state, one.late_us))
 
-    def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
-        if total or not len(self.state.streams):
-            return super().empty_text(total)
-        return f"no buckets and no object stores: {key_of(self, ADD_BUCKET.id)} creates one"
+    def empty_hint(self) -> str:
+        """Return which key creates a bucket."""
+        key = key_of(self, ADD_BUCKET.id)
+        return f"{key} creates a key-value bucket or an object store" if key else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done; in a recording nothing can be made."""
         if action == "add":
-            live = self.state.replay is None
-            return live if allowed(self.state, ADD_BUCKET.name) else None
+            return self.may_do(ADD_BUCKET.name)
         return super().check_action(action, parameters)
 
     def action_add(self) -> None:

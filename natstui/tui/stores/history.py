@@ -15,7 +15,6 @@ from natstui.decoding import decoder_of
 from natstui.model.records.stores import ChangeKey, KeyRow, KeysPage, ReadRevisions
 from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT, UNDO, Target
 from natstui.tui.frame.action_runner import choose_action
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.messages import Manage
@@ -42,6 +41,7 @@ class HistoryScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = REVISION_COLUMNS
     NOUN = "revisions"
     START = Order("revision", reverse=True)
+    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"difference"})
 
     def __init__(self, stream: str, key: str) -> None:
         super().__init__()
@@ -83,7 +83,9 @@ class HistoryScreen(TableScreen):
         if self.state.replay is not None:
             return NO_SERVER
         return self._asking.problem or (
-            "reading …" if self._asking.page is None else "no revision is stored"
+            "reading …"
+            if self._asking.page is None
+            else "no revision is stored: the key was purged, or has expired"
         )
 
     def caption_text(self, shown: int, total: int) -> str:
@@ -95,11 +97,9 @@ class HistoryScreen(TableScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done."""
         if action == "row_actions":
-            live = self.state.replay is None
-            return live if allowed(self.state, REVERT.name) else None
+            return self.may_do(REVERT.name)
         if action == "act":
-            live = self.state.replay is None
-            return live if allowed(self.state, str(parameters[0])) else None
+            return self.may_do(str(parameters[0]))
         return super().check_action(action, parameters)
 
     def _chosen(self) -> int | None:
@@ -133,7 +133,7 @@ class HistoryScreen(TableScreen):
         if what == "undo":
             self.app.post_message(Manage("undo"))
         elif place is None:
-            self.notify("there is no row under the cursor", severity="warning", timeout=2)
+            return
         elif what == "revert-key":
             self._revert(self._rows[place], self._rows[-1])
         else:

@@ -22,12 +22,12 @@ from natstui.model.records.stores import (
     ReadTheseKeys,
 )
 from natstui.tui.frame.action_keys import KEY_ACTIONS, UNDO, Target
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.stores.cells import KEY_COLUMNS, KeyView, bucket_of
@@ -142,7 +142,13 @@ class KeysScreen(TableScreen):
             return NO_SERVER
         if self._asking.problem:
             return self._asking.problem
-        return "reading …" if self._known.last is None else "no keys"
+        if self._known.last is None:
+            return "reading …"
+        if self._wanted != ">":
+            change = key_of(self, "key.wanted")
+            return f"no key matches {clean_line(self._wanted)}: {change} shows others"
+        put = key_of(self, "key.put")
+        return f"no keys: {put} stores one" if put else "no keys"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
@@ -171,10 +177,11 @@ class KeysScreen(TableScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done; in a recording there is nothing to change."""
-        live = self.state.replay is None
         if action == "act":
-            return live if allowed(self.state, str(parameters[0])) else None
-        return live if action == "wanted" else super().check_action(action, parameters)
+            return self.may_do(str(parameters[0]))
+        if action == "wanted":
+            return self.state.replay is None
+        return super().check_action(action, parameters)
 
     @on(RowSelected)
     def _open(self) -> None:

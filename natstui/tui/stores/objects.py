@@ -62,7 +62,7 @@ class Store:
     stream: str
     bucket: str
     under_cursor: Callable[[], ObjectRow | None]
-    """Says itself that there is nothing."""
+    """None where there is none."""
     named: Callable[[str], ObjectRow | None]
     changed: Callable[[], None]
     """Is called when something was done."""
@@ -87,11 +87,20 @@ class Files(ScreenPart):
         """How far the file is; empty while there is none."""
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Grey what may not be done; in a recording there is nothing to ask."""
-        if self._screen.state.replay is not None:
+        """Offer what can be done now, nothing in a recording; grey what is not allowed."""
+        state, spec = self._screen.state, _WRITES.get(action)
+        if state.replay is not None:
             return False
-        spec = _WRITES.get(action)
-        return None if spec and not allowed(self._screen.state, spec.name) else True
+        if action == "stop":
+            return self._moving is not None
+        if action in ("get", "link") and self._store.under_cursor() is None:
+            return False
+        if spec is None:
+            return True
+        config = state.stream_configurations.get(self._store.stream)
+        if config is not None and config.sealed:
+            return False
+        return True if allowed(state, spec.name) else None
 
     def _show_error(self, text: str) -> None:
         self._screen.app.notify(safe_copy(text), severity="error")
@@ -230,8 +239,8 @@ class Files(ScreenPart):
         """Let nothing be stored or removed any more."""
         stream = self._store.stream
         config = self._screen.state.stream_configurations.get(stream)
-        if config is None or config.sealed:
-            self._show_error(f"{stream} is sealed" if config else f"{stream} is not known yet")
+        if config is None:
+            self._show_error(f"{stream} is not known yet")
         else:
             run_task(self._screen, self._seal, config)
 
@@ -253,8 +262,6 @@ class Files(ScreenPart):
         """Stop the file that is put or got."""
         if self._moving is not None:
             self._screen.engine.send(StopMoving(0, self._moving.command_id))
-        else:
-            self._screen.notify("no upload or download is running", severity="warning", timeout=2)
 
 
 class ObjectsScreen(TableScreen):
@@ -276,6 +283,7 @@ class ObjectsScreen(TableScreen):
         )
         store = Store(stream, self.bucket, self._under_cursor, self._named, self._asking.ask)
         self.files = Files(self, store)
+        self._is_sealed = False
 
     def asset(self) -> Target | None:
         """Return the store's stream."""
@@ -289,6 +297,10 @@ class ObjectsScreen(TableScreen):
     def refresh_state(self) -> None:
         """Show what is known, and read it again when that is due."""
         self._asking.keep_up()
+        config = self.state.stream_configurations.get(self.stream)
+        before, self._is_sealed = self._is_sealed, config is not None and config.sealed
+        if self._is_sealed is not before:
+            self.refresh_bindings()
         super().refresh_state()
 
     def view(self) -> ObjectView:
@@ -306,7 +318,8 @@ class ObjectsScreen(TableScreen):
             return self._asking.problem
         if self._asking.page is None:
             return "reading …"
-        return f"no files: {key_of(self, PUT_OBJECT.id)} stores one"
+        key = key_of(self, PUT_OBJECT.id)
+        return f"no files: {key} stores one" if key else "no files"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
@@ -315,8 +328,7 @@ class ObjectsScreen(TableScreen):
             parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
             unfinished = clean_line(self._asking.page.unfinished_text)
             parts += [unfinished] if unfinished else []
-        config = self.state.stream_configurations.get(self.stream)
-        parts += ["sealed: nothing can be changed"] if config and config.sealed else []
+        parts += ["sealed: nothing can be changed"] if self._is_sealed else []
         parts += [self.files.progress_text] if self.files.progress_text else []
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
@@ -324,14 +336,12 @@ class ObjectsScreen(TableScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what may not be done."""
         if action == "act":
-            live = self.state.replay is None
-            return live if allowed(self.state, str(parameters[0])) else None
+            return not self._is_sealed and self.may_do(str(parameters[0]))
         return super().check_action(action, parameters)
 
     def _under_cursor(self) -> ObjectRow | None:
         rows, at = self.rows, self.table.cursor
         if rows is None or at >= len(rows.order):
-            self.notify("there is no row under the cursor", severity="warning", timeout=2)
             return None
         row = rows.view.things[rows.order[at]]
         assert isinstance(row, ObjectRow)

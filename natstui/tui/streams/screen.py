@@ -40,7 +40,7 @@ class StreamsScreen(SelectionScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.managing = Managing(self, self.targets)
+        self.managing = Managing(self, self.targets, lambda _: self.has_row)
 
     def view(self) -> Any:
         """Return the streams of the present state, of all systems."""
@@ -63,6 +63,11 @@ class StreamsScreen(SelectionScreen):
             return text
         names = ", ".join(away[:_AWAY_COUNT]) + (", …" if len(away) > _AWAY_COUNT else "")
         return f"{text}  ·  {len(away)} not reachable: {names}"
+
+    def empty_hint(self) -> str:
+        """Return which key creates a stream."""
+        key = key_of(self, "stream.add")
+        return f"{key} creates one" if key else ""
 
     def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""

@@ -1,7 +1,8 @@
 """The guide: one sentence at a time, from the first table to an analysis.
 
 A step is over when the user did what it says; a key skips it and brings the screen of the next one
-into view. Nothing else is done for the user.
+into view, which then stays until what it says was done from then on, or the key skips it too.
+Nothing else is done for the user.
 """
 
 from __future__ import annotations
@@ -167,6 +168,7 @@ STEPS = (
     _Step(
         "A fixed finding leaves this list within seconds, {finding.over|f} shows it again. "
         "{screen.overview|0} has what is left.",
+        "findings",
         reached="OverviewScreen",
     ),
     _Step(
@@ -198,17 +200,16 @@ STEPS = (
         ),
         meanwhile=((_runs_load, "The benchmark runs. Its result appears here at the end."),),
     ),
+    _Step("{record|R} records everything from now on.", holds=_is_recording),
     _Step(
-        "{record|R} records everything from now on.",
-        holds=_replays,
-        meanwhile=(
-            (_is_recording, "natstui records. {record|R} again ends the recording."),
-            (_was_recording, "{command|:}sessions lists the recordings: enter replays one."),
-        ),
+        "No recording is running: {record|R} starts one, and again ends it.",
+        holds=_was_recording,
+        meanwhile=((_is_recording, "natstui records. {record|R} again ends the recording."),),
     ),
+    _Step("{command|:}sessions lists the recordings: enter replays one.", holds=_replays),
     _Step(
-        "The same screens show the past. space pauses and continues, escape returns to the "
-        "server. {command|:}analyze shows what stood out.",
+        "The same screens show the past. space pauses and continues, escape returns to the list. "
+        "{command|:}analyze shows what stood out.",
         left="AnalysisScreen",
         there=(
             (
@@ -252,6 +253,8 @@ class Guide(Part):
         self._at = 0 if is_on else _OFF
         self._opened = False
         """The screen that ends the step by being left was opened."""
+        self._was_over = False
+        """What ends the step was so already when the one before was skipped, and still is."""
 
     def may(self, action: str, *, typing: bool) -> bool:
         """Offer the key while there is a step to skip, or the last line."""
@@ -262,6 +265,7 @@ class Guide(Part):
         self._go(self._at + 1)
         if self._at < _END:
             step = STEPS[self._at]
+            self._was_over = self._is_over(step)
             if step.mode:
                 # As its key does: not from a screen where something is typed.
                 self._app.call_later(self._app.run_action, f"switch_mode('{step.mode}')")
@@ -275,7 +279,7 @@ class Guide(Part):
         self._changed()
 
     def _go(self, at: int) -> None:
-        self._at, self._opened = at, False
+        self._at, self._opened, self._was_over = at, False, False
         if at == _END:
             self._app.set_timer(LAST_LINE_S, self._end)
 
@@ -297,9 +301,15 @@ class Guide(Part):
         open_ = self._open()
         was_left = self._opened and step.left not in open_
         self._opened = step.left in open_
-        in_view = type(self._app.screen).__name__
-        if was_left or in_view == step.reached or step.holds(self._state()):
+        is_over = self._is_over(step)
+        self._was_over = self._was_over and is_over
+        if was_left or (is_over and not self._was_over):
             self._go(self._at + 1)
+
+    def _is_over(self, step: _Step) -> bool:
+        """Tell whether the screen that ends a step is in view, or what else ends it holds."""
+        in_view = type(self._app.screen).__name__
+        return in_view == step.reached or step.holds(self._state())
 
     def _open(self) -> set[str]:
         """Return the classes of the screens that are open, one on the other."""

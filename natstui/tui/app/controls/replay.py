@@ -75,11 +75,13 @@ class ReplayControls(Part):
         await go_to(self._app, "overview")
         self._engines.replay_session(folder)
 
-    def leave(self) -> None:
-        """Go back to the live server, if the replay was opened from there."""
-        if self._engines.shown is not self._engines.home:
-            self.marked_a = None
-            self._engines.show_home()
+    def leave(self) -> bool:
+        """Go back to what a replay was opened from; return False for one of the command line."""
+        if self._engines.shown is self._engines.home:
+            return False
+        self.marked_a = None
+        self._engines.show_home()
+        return True
 
     def seek(self, text: str) -> None:
         """Go to a moment as people write it; raises UsageError."""

@@ -27,18 +27,22 @@ class ChartReading(ScreenPart):
     def __init__(self, screen: Screen[None], again: Callable[[], None]) -> None:
         """`again` shows the charts anew."""
         self._screen, self._again = screen, again
-        self._logarithmic = False
+        self._logarithmic = self._has_data = False
         self.is_zoomed = False
         """Whether one chart is shown alone: then keys move the cross-hair."""
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer the keys of the cross-hair in a chart that is shown alone."""
-        return action != "move" or self.is_zoomed
+        """Offer a scale where there are values, and a cross-hair in a chart shown alone."""
+        return self._has_data and (action != "move" or self.is_zoomed)
 
     def show(self, charts: Sequence[Chart], data: Sequence[ChartData | None]) -> None:
         """Show data in charts, by the scale that was chosen."""
         for chart, one in zip(charts, data, strict=False):
             chart.show(one and replace(one, logarithmic=self._logarithmic))
+        has_data = any(one is not None for one in data)
+        if has_data is not self._has_data:
+            self._has_data = has_data
+            self._screen.refresh_bindings()
 
     def align(self) -> None:
         """Give the charts, one above the other, one time axis."""

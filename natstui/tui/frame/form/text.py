@@ -10,7 +10,9 @@ from typing import NamedTuple
 from textual.content import Content
 
 from natstui.asset_file import read_asset_file
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
+from natstui.model.assets.defaults import normal_consumer
 from natstui.model.assets.differences import AssetKind, changed, differences, fields_of
 from natstui.model.assets.fields import (
     Config,
@@ -141,13 +143,27 @@ def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Pr
     if subject.kind == "consumer" and not subject.editing:
         durable = texts.get("durable_name", start_text(subject, _DURABLE)) == "yes"
         name = text_at(config, "name")
-        config = changed(config, _DURABLE, name if durable else None)
+        # Without a name, what is shown still is what a durable one with some name would be.
+        config = changed(config, _DURABLE, (name or _NO_NAME) if durable else None)
         if durable and not name:
-            problems.append(Problem("name", "a durable consumer needs a name"))
+            text = f"a durable consumer needs a name; {_ephemeral_text(subject, config)}"
+            problems.append(Problem("name", text))
     return config, problems
 
 
+def _ephemeral_text(subject: Subject, config: Config) -> str:
+    """Return how a consumer becomes ephemeral, and after what time it is deleted then."""
+    limits = read(subject.owner or {}, "consumer_limits")
+    without = {key: value for key, value in config.items() if key != _DURABLE.path}
+    completed = normal_consumer(without, limits if isinstance(limits, Mapping) else None)
+    field = CONSUMER_FIELD["inactive_threshold"]
+    after = shown(field, read(completed, field.path))
+    return f"with Durable no it is ephemeral: deleted after {after} without a reader"
+
+
 _DURABLE = Field("durable_name", "Durable", "text", "Consumer", "")
+_NO_NAME = "NAME"
+"""What the preview has in the place of a name that is still to be typed."""
 
 
 def _checks(subject: Subject, config: Config, api_level: int | None) -> Sequence[Problem]:

@@ -39,7 +39,17 @@ STRIP_HELP = (
         "Consumers of the account, including hidden ones of mirrors and sources.",
     ),
     ("file, memory", "Storage that the account uses in files and memory, and the limits."),
-    ("API", "API requests and errors of the whole account since the server started."),
+    (
+        "API req",
+        "API requests of all clients of the account, including natstui, since the servers "
+        "started.",
+    ),
+    (
+        "err",
+        "API requests that failed since the servers started, such as for a stream that does not "
+        "exist; yellow while the number grows. :sub $JS.EVENT.ADVISORY.API shows each new request "
+        "with its client and reply.",
+    ),
     (
         "we ask",
         "API requests per second of natstui over the last minute, and the interval of polls. If "

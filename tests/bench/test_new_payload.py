@@ -89,7 +89,7 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
     )
     assert result.verdict == "ok", result.notes
     (sentence,) = said
-    assert f"publish sends the file {file} (2.93 KiB) a message instead of 128 B now" in sentence
+    assert f"publish now sends the file {file} (2.93 KiB) a message, not 128 B" in sentence
     (note,) = (one for one in result.notes if "after" in one)
     assert note.endswith(sentence)
     by_role = {one.role: one.counts for one in result.workers}

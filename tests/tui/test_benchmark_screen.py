@@ -377,7 +377,7 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         over = viewer.app.state.benchmark and viewer.app.state.benchmark.finished
         assert over, "the result"
         (told_of,) = (one for one in over.result.notes if "4.00 KiB" in one and "128 B" in one)
-        assert told_of.endswith("publishers sends 4.00 KiB a message instead of 128 B now")
+        assert told_of.endswith("publishers now sends 4.00 KiB a message, not 128 B")
 
 
 @pytest.mark.server

@@ -31,8 +31,8 @@ BENCH_STEADY = Table(
     + columns(
         ("role", "string", "Role of the workers"),
         ("counter", "string", "sent, acked, received or acks_sent"),
-        ("start_at_us", "bigint", "Start of its first second"),
-        ("end_at_us", "bigint", "End of its last second"),
+        ("start_at_us", "bigint", "When the steady part began, to the second"),
+        ("end_at_us", "bigint", "When the steady part ended, to the second"),
         ("duration_s", "double", "Between the two"),
         ("dropped_s", "double", "Seconds before the steady part: warm-up and ramp"),
     ),

@@ -81,7 +81,7 @@ BENCH_RESULT = Table(
         ("partial", "boolean", "Whether the run ended before its planned end"),
         ("publish_per_s", "double", "Messages published per second"),
         ("receive_per_s", "double", "Messages received per second"),
-        ("fan_out_ratio", "double", "Received per stored or sent message"),
+        ("fan_out_ratio", "double", "Messages received per message stored or sent"),
         ("fairness_ratio", "double", "Jain's index over the workers"),
         ("sent_msgs", "bigint", "Sent"),
         ("acked_msgs", "bigint", "Acknowledged by the server as newly stored"),
@@ -119,7 +119,7 @@ ADVISORY = _event_table(
     _NAMED,
     *columns(
         ("at_us", "bigint", "When it arrived"),
-        ("kind", "string", "Type of the advisory: its last word"),
+        ("kind", "string", "Last part of the advisory's type"),
         (
             "said_count",
             "bigint",

@@ -45,7 +45,7 @@ _KNOWN = (
     (
         r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs\.s3a",
         "this Spark cannot read that kind of address: add the file system's jars with "
-        "--packages, for s3a org.apache.hadoop:hadoop-aws:VERSION",
+        "--packages (s3a: org.apache.hadoop:hadoop-aws:VERSION)",
     ),
     (
         r"UnknownHostException|Connection refused|UNAVAILABLE",

@@ -73,7 +73,7 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     if role.payload.duplicate_ratio and not role.payload.msg_ids:
         yield "duplicates need msg-ids, or nobody can tell that they are"
     if role.queue is not None and not traits.has_queue:
-        yield f"pattern {pattern} has no queue group"
+        yield f"pattern {pattern} takes no queue group"
 
 
 def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:

@@ -145,7 +145,9 @@ class RunAssets:
             except PermissionDenied:
                 if name == existing:
                     raise
-                lines.append(f"messages of {name} may be removed: you may not read its limits")
+                lines.append(
+                    f"messages of {name} may be removed: you have no permission to read its limits"
+                )
                 continue
             created_at_us[name] = time_us(info["created"])
             lines += filter(None, [published_loss(info, own, present)])

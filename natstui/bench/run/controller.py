@@ -351,7 +351,7 @@ class Benchmark:
             for member in self._of(one.name):
                 member.send(NewPayload(payload=new.payload))
             before, after = payload_words(one.payload), payload_words(new.payload)
-            sentences.append(f"{one.name} sends {after} a message instead of {before} now")
+            sentences.append(f"{one.name} now sends {after} a message, not {before}")
         return self._changed(sentences)
 
     def _sending(self) -> Iterator[Role]:

@@ -86,7 +86,7 @@ DELIVERY = (
     ),
     Field(
         "backoff", "Backoff", "durations", "Delivery",
-        "Pauses before the next deliveries, as 1s, 10s, 1m; fewer than the maximum deliveries.",
+        "Pauses before redeliveries, as 1s, 10s, 1m; fewer pauses than maximum deliveries.",
         absent="the ack wait each time",
     ),
     Field(

@@ -20,7 +20,7 @@ def payload_of(text: str, now: Payload) -> Payload:
     first, _, rest = text.strip().partition(" ")
     if first == "file":
         if not rest.strip():
-            raise ValueError("write file and a path")
+            raise ValueError("write `file PATH`")
         return replace(now, kind="file", file=rest.strip(), size_bytes=0, size_max_bytes=None)
     plain = replace(now, file=None, size_max_bytes=None)
     if first == "json":

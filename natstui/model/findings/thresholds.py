@@ -314,7 +314,7 @@ STOPPED_LEAST_S = _threshold(
 )
 STOPPED_GAPS = _threshold(
     10.0, "publisher stopped, gaps", "times",
-    "a steady publisher may pause for its longest gap, multiplied by this",
+    "silence is normal up to a steady publisher's longest gap, times this",
 )  # fmt: skip
 TIMES_KEPT_S = _threshold(
     60.0, "recreated", "s", "recreations of a consumer are counted over this period"
@@ -449,7 +449,7 @@ RESTARTS_S = _threshold(
 )  # fmt: skip
 RESTARTS_FEWEST = int(
     _threshold(
-        2, "restarts", "times", "this many restarts are reported; a single one is mostly intended"
+        2, "restarts", "times", "reported from so many restarts on; one alone is usually intended"
     )
 )
 SERVER_CPU_SHARE = _threshold(

@@ -257,7 +257,7 @@ def undo_text(entry: JournalEntry) -> str:
     if entry.action == "delete_stream":
         return f"recreate {what}, without its messages"
     if entry.action == "delete_consumer":
-        return f"recreate {what}, from its start and without its delivery state"
+        return f"recreate {what}: it starts again, its delivery state is lost"
     if entry.action in ("create_stream", "restore_stream", "create_consumer"):
         return f"delete {what}"
     if entry.action == "pause_consumer":

@@ -118,7 +118,7 @@ def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:
     info: SessionInfo | None = None
     for count, member in enumerate(members(file)):
         if count > _MOST_SEGMENTS:
-            raise SessionError("the pack holds more segments than any session")
+            raise SessionError("the pack has more segments than a session can have")
         if count == 0:
             if member.name != INFO or member.size_bytes > _MOST_INFO_BYTES:
                 raise SessionError(f"the pack does not begin with {INFO}")

@@ -286,7 +286,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _sessions),
     Word(("export",), "", "write the streams or consumers in view to files", _export),
     Word(("live",), "", "leave a replay and return to the server", _live, "replay"),
-    Word(("compare",), "", "what changed since the moment A", _key("replay", "compare"), "replay"),
+    Word(("compare",), "", "what changed since mark A", _key("replay", "compare"), "replay"),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(
         ("contexts", "ctx"),

@@ -131,7 +131,7 @@ _WORDS: Mapping[str, str] = {
     "raw.search": "search in the text",
     "record": "begin a recording, or end it",
     "refresh": "ask the server now",
-    "replay.compare": "what changed since the moment A",
+    "replay.compare": "what changed since mark A",
     "replay.event_next": "to the next announcement or note",
     "replay.mark": "remember this moment as A",
     "replay.play": "let it run, or hold it",

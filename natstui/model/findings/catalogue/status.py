@@ -29,7 +29,7 @@ WORKING = Status(2, "ok", "working", "messages are delivered and acknowledged")
 UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing waiting for an ack")
 IDLE = Status(0, "idle", "idle", "nothing pending, nothing waiting for an ack")
 SOURCING = Status(
-    2, "ok", "sourcing", "the server copies messages to another stream with this consumer"
+    2, "ok", "sourcing", "the server uses this consumer to copy messages to another stream"
 )
 UNUSED = Status(0, "idle", "unused", "no client uses the consumer: the server will delete it")
 UNEXPLAINED = Status(2, "unknown", "unknown", "the recording has no explanation")

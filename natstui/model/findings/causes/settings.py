@@ -145,7 +145,7 @@ def expiring(f: ConsumerFacts, known: bool) -> Found:
     text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
     # A pull between two polls starts it anew, and only the next polls tell.
     hold_s = 0.0 if known else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
-    return Seen(f"{text}: then the server deletes the consumer", None, (), {}, hold_s)
+    return Seen(f"{text}, after which the server deletes the consumer", None, (), {}, hold_s)
 
 
 def original_pace(f: ConsumerFacts, known: bool) -> Found:

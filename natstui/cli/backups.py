@@ -27,7 +27,12 @@ from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import BackupError, NatstuiError, Refused, UsageError
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
+from natstui.jetstream.managing.backup import (
+    Written,
+    back_up_account,
+    back_up_stream,
+    consumers_text,
+)
 from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
 from natstui.jetstream.managing.restore import (
     RestoredStream,
@@ -50,6 +55,7 @@ consumers_option = click.option(
     "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
 )
 _LEAST_RATE = 1024
+_UNCHECKED = "frames complete; contents not checked: the backup has no checksum"
 _REPLICAS = click.option(
     "--replicas",
     type=click.IntRange(min=1, max=5),
@@ -190,7 +196,7 @@ def _print_written(written: Sequence[Written], target: Path, *, as_json: bool) -
         click.echo(json.dumps({"folder": str(target), "streams": rows}))
         return
     for one in written:
-        consumers = counted(one.consumers_count, "consumer")
+        consumers = consumers_text(one)
         size = f"{bytes_text(one.data_bytes)} in {target}"
         click.echo(clean_line(f"{one.stream}: {state_text(one.state)}, {consumers}; {size}"))
 
@@ -205,7 +211,7 @@ def _verify(folder: Path, *, as_json: bool) -> None:
         rows.append({"stream": one.stream, "checksum": one.has_checksum, "state": one.state,
                      "consumers": one.consumers, "data_bytes": one.data_bytes})  # fmt: skip
         if not as_json:
-            how = "whole" if one.has_checksum else "probably complete (it has no checksum)"
+            how = "whole" if one.has_checksum else _UNCHECKED
             click.echo(clean_line(f"{one.stream}: {state_text(one.state)}; {how}"))
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "streams": rows}))

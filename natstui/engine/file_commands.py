@@ -13,7 +13,12 @@ from natstui.feed import Sink
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
+from natstui.jetstream.managing.backup import (
+    Written,
+    back_up_account,
+    back_up_stream,
+    consumers_text,
+)
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
 from natstui.jetstream.managing.restore import (
     RestoredStream,
@@ -152,7 +157,7 @@ async def back_up(
     size = bytes_text(sum(one.data_bytes for one in written))
     what = f"{counted(len(written), 'stream')}: {size} in {target.absolute()}"
     if command.stream:
-        consumers = counted(written[0].consumers_count, "consumer")
+        consumers = consumers_text(written[0])
         what = f"{command.stream}: {state_text(written[0].state)}, {consumers}; {size} in "
         what += str(target.absolute())
     return what, None

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -494,3 +495,49 @@ def test_a_backup_of_another_tool_lists_no_consumers_to_compare_with(
     (folder / "natstui.json").unlink()
     said = shell.ok("stream", "restore", str(folder))
     assert "the backup does not list its consumers: nothing to compare them with" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda data: b"", "it is empty"),
+        (lambda data: data[:10], "it has no data"),
+        (lambda data: b"x" + data[1:], "it does not begin as S2 data"),
+        (lambda data: data[:-3], "it ends within a block"),
+    ],
+)
+def test_of_a_backup_of_another_tool_the_frames_are_checked(
+    shell: Shell, tmp_path: Path, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    (folder / "natstui.json").unlink()
+    verified = shell.ok("backup", "verify", str(folder))
+    unchecked = "frames complete; contents not checked: the backup has no checksum"
+    assert unchecked in verified and "whole" not in verified
+    data = folder / "stream.tar.s2"
+    data.write_bytes(change(data.read_bytes()))
+    refused = shell.run("backup", "verify", str(folder))
+    assert refused.returncode == 6 and reason in refused.stderr
+
+
+def test_who_may_not_list_consumers_is_told_that_they_are_unknown(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    denied = '["$JS.API.CONSUMER.LIST.>", "$JS.API.CONSUMER.NAMES.>"]'
+    broker = nats_server_factory(
+        "authorization { users: [{ user: u, password: p, "
+        f"permissions: {{ publish: {{ deny: {denied} }} }} }}] }}"
+    )
+    shell = Shell(broker.url.replace("//", "//u:p@"), tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("consumer", "add", "S", "C")
+    folder = str(tmp_path / "kept")
+    said = shell.ok("stream", "backup", "S", folder)
+    assert "consumers unknown: no permission to CONSUMER.LIST.S" in said
+    shell.ok("stream", "rm", "S", "--yes")
+    restored = shell.ok("stream", "restore", folder)
+    assert "S restored, as in its backup" in restored and "1 consumer" in restored
+    assert "consumers not checked: no permission to CONSUMER.NAMES.S" in restored
+    assert MARK not in (shell.config("stream", "info", "S").get("metadata") or {})

@@ -14,7 +14,11 @@ WAS = {"messages": 2301, "bytes": 9, "first_seq": 1, "last_seq": 2301, "num_subj
 
 
 def differences(**state: Any) -> tuple[list[str], list[str]]:
-    backup = Backup(Path("b"), {"name": "S"}, WAS, None, 0, has_checksum=True)
+    return differences_with({}, **state)
+
+
+def differences_with(config: dict[str, Any], **state: Any) -> tuple[list[str], list[str]]:
+    backup = Backup(Path("b"), {"name": "S", **config}, WAS, None, 0, has_checksum=True)
     return differences_of(backup, {**WAS, **state})
 
 
@@ -41,3 +45,17 @@ def test_a_message_that_was_in_the_backup_and_is_not_restored_is_a_loss(newer: i
     # As many newer ones do not make up for them.
     wrong, _ = differences(last_seq=2303, num_deleted=2, deleted=lost)
     assert wrong == ["2 messages less"]
+
+
+def test_the_last_messages_of_a_backup_are_missed_also_when_none_is_behind_them() -> None:
+    # The server lists none of those that were deleted behind the last message that it has.
+    wrong, _ = differences(messages=2000, last_seq=3001, num_deleted=1001)
+    assert wrong == ["301 messages less"]
+
+
+def test_what_limits_removed_while_it_was_backed_up_is_said_and_is_no_loss() -> None:
+    moved = {"last_seq": 2401, "first_seq": 101}
+    wrong, _ = differences(**moved)
+    assert wrong == ["first sequence 101 instead of 1", "100 messages less"]
+    now_right, remarks = differences_with({"max_msgs": 2301}, **moved)
+    assert now_right == [] and remarks[-2:] == wrong

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from natstui import __version__
-from natstui.errors import NotFound, PermissionDenied
+from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Config
@@ -23,8 +23,9 @@ from natstui.jetstream.managing.backup_folder import (
     write_json,
 )
 from natstui.jetstream.managing.snapshot import Pace, take
-from natstui.units import moment_text
+from natstui.units import counted, moment_text
 
+_SNAPSHOT_FAILED = 10064
 OnProgress = Callable[[str, int, int], None]
 """Called with the stream, the bytes written so far and those the stream takes on the server."""
 
@@ -35,8 +36,16 @@ class Written:
 
     stream: str
     state: Config
-    consumers_count: int
+    consumers_count: int | None
+    """None when the user may not list them; the data may hold some."""
     data_bytes: int
+
+
+def consumers_text(written: Written) -> str:
+    """Return how many consumers a backup has in words."""
+    if written.consumers_count is None:
+        return f"consumers unknown: no permission to CONSUMER.LIST.{written.stream}"
+    return counted(written.consumers_count, "consumer")
 
 
 async def back_up_stream(
@@ -84,11 +93,20 @@ async def _write(
     kept = await _consumers(client, stream) if consumers else []
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     whole_bytes = int(info["state"]["bytes"])
-    with (folder / DATA_FILE).open("wb") as file:
-        taken = await take(
-            client, stream, file, pace, lambda size: progress(stream, size, whole_bytes),
-            consumers=consumers,
-        )  # fmt: skip
+    try:
+        with (folder / DATA_FILE).open("wb") as file:
+            taken = await take(
+                client, stream, file, pace, lambda size: progress(stream, size, whole_bytes),
+                consumers=consumers,
+            )  # fmt: skip
+    except RequestFailed as error:
+        if error.err_code == _SNAPSHOT_FAILED and info["config"].get("storage") == "memory":
+            raise RequestFailed(
+                f"stream {stream} is stored in memory, and this server cannot back up such a "
+                f"stream; back up the others with natstui stream backup ({error})",
+                code=error.code, err_code=error.err_code,
+            ) from error  # fmt: skip
+        raise
     about: dict[str, Any] = {
         **_made(client),
         "stream": stream,
@@ -100,7 +118,8 @@ async def _write(
         "consumers": kept,
     }
     write_json(folder / ABOUT_FILE, about)
-    return Written(stream, taken.answer["state"], len(kept or ()), taken.data_bytes)
+    count = None if kept is None else len(kept)
+    return Written(stream, taken.answer["state"], count, taken.data_bytes)
 
 
 def _made(client: Client) -> dict[str, Any]:

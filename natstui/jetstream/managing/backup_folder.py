@@ -211,13 +211,15 @@ def sum_of(path: Path) -> str:
 
 
 def _check_shape(file: BinaryIO, size_bytes: int, path: Path) -> None:
-    """Walk over the compressed blocks to the end; raises BackupError when the last is cut off.
+    """Walk over the blocks to the end; raises BackupError when one is cut off or none is there.
 
-    Data that does not begin as known is left to the server.
+    What is in the blocks is left to the server.
     """
+    if not size_bytes:
+        raise BackupError(f"{path} is not complete: it is empty")
     if file.read(10) not in _S2_BEGINS:
-        return
-    at = 10
+        raise BackupError(f"{path} is damaged: it does not begin as S2 data")
+    at, blocks_count = 10, 0
     while at < size_bytes:
         file.seek(at)
         head = file.read(4)
@@ -227,3 +229,6 @@ def _check_shape(file: BinaryIO, size_bytes: int, path: Path) -> None:
             raise BackupError(f"{path} is not complete: it ends within a block")
         if not length and head[:1] in _DATA_BLOCKS:
             raise BackupError(f"{path} is damaged: it has a block without data")
+        blocks_count += head[:1] in _DATA_BLOCKS
+    if not blocks_count:
+        raise BackupError(f"{path} is not complete: it has no data")

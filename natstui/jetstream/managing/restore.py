@@ -201,22 +201,28 @@ async def _unmark(writer: Writer, wanted: RestoreRequest, config: Config) -> Non
 async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
     """Read a restored stream again; raises RequestFailed when it is not as in its backup."""
     backup = wanted.backup
-    names = await _consumers(client, wanted)
+    try:
+        names: Sequence[str] | None = await _consumers(client, wanted)
+    except PermissionDenied:
+        names = None
     body = {"deleted_details": True}
     state = json.loads(await client.request(f"STREAM.INFO.{wanted.name}", body))["state"]
     wrong, remarks = differences_of(backup, state)
-    missing = set(backup.consumers or ()) - set(names)
-    if missing:
+    if names is None:
+        remarks.append(f"consumers not checked: no permission to CONSUMER.NAMES.{wanted.name}")
+    elif missing := set(backup.consumers or ()) - set(names):
         wrong.append(f"without {counted(len(missing), 'consumer')}: {', '.join(sorted(missing))}")
     if wrong:
         raise RequestFailed(
             f"{wanted.name} is restored, but not as it was: {'; '.join(wrong)}; it is "
             f"still marked as {MARK}, and natstui stream rm {wanted.name} removes it"
         )
-    if backup.consumers is None:
+    if names is not None and backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
     remarks += await _read_again(client, backup)
-    return RestoredStream(wanted.name, state, len(names), tuple(remarks))
+    count = number_at(state, "consumer_count") if names is None else len(names)
+    state.pop("deleted", None)
+    return RestoredStream(wanted.name, state, count, tuple(remarks))
 
 
 async def _read_again(client: Client, backup: Backup) -> list[str]:
@@ -247,7 +253,7 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
     newer = number_at(state, "last_seq") - number_at(was, "last_seq")
     gone = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
     # Sequences that were given out while it was backed up; their messages are not in the backup.
-    empty = min(_empty_after(was, state), max(gone, 0)) if newer > 0 else 0
+    empty = min(_empty_after(was, state), max(gone, 0), newer) if newer > 0 else 0
     gone -= empty
     if newer > empty:
         remarks.append(
@@ -276,6 +282,8 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
     ]
     if newer > 0 and gone:
         wrong.append(f"{counted(abs(gone), 'message')} {'less' if gone > 0 else 'more'}")
+    if newer > 0 and _removes_messages(config):
+        return [], [*remarks, *wrong]
     return wrong, remarks
 
 
@@ -287,6 +295,13 @@ def _empty_after(was: Config, state: Config) -> int:
     last_seq = number_at(was, "last_seq")
     before: int = sum(seq <= last_seq for seq in state.get("deleted") or ())
     return max(number_at(state, "num_deleted") - before, 0)
+
+
+def _removes_messages(config: Config) -> bool:
+    """Return whether limits or consumers remove messages while others are stored."""
+    limits = ("max_msgs", "max_bytes", "max_msgs_per_subject")
+    is_kept = config.get("retention", "limits") == "limits"
+    return not is_kept or any(number_at(config, key) > 0 for key in limits)
 
 
 def _other(label: str, was: Config, state: Config, key: str) -> str:

@@ -56,7 +56,7 @@ async def _crossed(viewer: Viewer) -> None:
     await viewer.press(*["left"] * 12)
 
 
-RUNNING_S, OVER_S = 31.0, 38.0
+RUNNING_S, OVER_S = 20.0, 30.0
 """Seconds after the beginning of the recording: in the middle of the load, and after it."""
 SCREENS: dict[str, tuple[float, Step]] = {
     "benchmark-running": (RUNNING_S, _press("b")),

@@ -8,6 +8,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from natstui.errors import UsageError
+
 CONNECTION = "Connection"
 """The section of the options that say where to connect."""
 
@@ -86,15 +88,13 @@ def _refuse_empty(command: click.Command, ctx: click.Context, *, empty_means: bo
         name = option.name or ""
         value = ctx.params.get(name)
         is_empty = value == "" or (isinstance(value, tuple) and "" in value)
-        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not (given and isinstance(option, click.Option)) or option.flag_value == "":
+            # The last may stand without a value, which is read as an empty one.
             continue
-        if (
-            is_empty
-            and isinstance(option, click.Option)
-            and not (empty_means and _section_of(option) != CONNECTION)
-        ):
-            raise click.UsageError(
-                f"{option.opts[0]} is empty: give it a value, or leave the option out", ctx
+        if is_empty and not (empty_means and _section_of(option) != CONNECTION):
+            raise UsageError(
+                f"{option.opts[0]} is empty: give it a value, or leave the option out"
             )
 
 

@@ -94,7 +94,7 @@ def test_every_kind_of_benchmark_is_a_plan_and_comes_back_to_core(
         ("rate", "burst 5 every apple", "is not a duration"),
         ("size", "big", "Size: "),
         ("duration", "5 apples", "is not a duration"),
-        ("faults", "boom", "Faults: write 'boom' as: kill consumers 4s"),
+        ("faults", "boom", "Faults: write 'boom' like this: kill consumers 4s"),
     ],
 )
 def test_a_wrong_field_is_one_sentence(path: str, text: str, sentence: str) -> None:

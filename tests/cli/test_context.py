@@ -53,7 +53,7 @@ def test_a_context_is_made_selected_used_changed_and_removed(
     assert "hidden" not in shell.ok("context", "ls")
     refused = shell.run("context", "rm", "here", "-f")
     assert refused.returncode == 2 and "is selected" in refused.stderr
-    assert "before, here was" in shell.ok("context", "select", "there")
+    assert "previously selected: here" in shell.ok("context", "select", "there")
     assert (files(shell) / "previous-context.txt").read_text() == "here"
     assert shell.run("context", "rm", "here").returncode == 5 and place.exists()
     shell.ok("context", "rm", "here", "-f")

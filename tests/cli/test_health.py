@@ -82,8 +82,8 @@ def test_a_server_that_is_not_supported_is_told_once_and_not_called_fine(url: st
 
 def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:
     for words, code, told in (
-        (["--stream", "WELL"], 0, "fine: nothing is wrong"),
-        (["--consumer", "WELL/idle"], 0, "fine: nothing is wrong"),
+        (["--stream", "WELL"], 0, "fine: natstui found nothing wrong"),
+        (["--consumer", "WELL/idle"], 0, "fine: natstui found nothing wrong"),
         (["--stream", "FEW"], 1, "0 messages, 5 are few"),
         (["--consumer", "SICK/held"], 2, "2 of 2 ack pending"),
         (["--min-severity", "critical", "--stream", "FEW"], 0, "fine"),

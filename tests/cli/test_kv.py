@@ -166,7 +166,7 @@ def test_a_change_is_taken_back_with_the_value_before(shell: Shell) -> None:
     changed = shell.run("undo", put["entry"])
     assert changed.returncode == 4 and "changed again since" in changed.stderr
     shell.ok("kv", "purge", "B", "k", "--yes")
-    assert "cannot be taken back" in shell.run("undo").stderr
+    assert "cannot be undone" in shell.run("undo").stderr
     said = shell.ok("journal", "--commands").splitlines()
     assert said[1:3] == ["nats kv put B k", "nats kv put B k"]
     assert said[-1] == "nats kv purge B k --force"

@@ -283,7 +283,7 @@ def test_a_stream_is_made_changed_purged_and_deleted(shell: Shell) -> None:
     shell.ok("stream", "purge", "ORDERS", "--yes")
     refused = shell.run("undo", "--yes")
     assert refused.returncode == 2
-    assert "purge stream ORDERS, cannot be taken back" in refused.stderr
+    assert "purge stream ORDERS, cannot be undone" in refused.stderr
     assert shell.run("stream", "add", "ORDERS").returncode == 4
     shell.ok("stream", "rm", "ORDERS", "--confirm", "ORDERS")
     assert shell.ok("stream", "ls", "--json").strip() == "[]"

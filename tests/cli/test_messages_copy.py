@@ -125,7 +125,7 @@ async def test_a_copy_that_was_stopped_goes_on_where_it_was(
         before = (await nc.jetstream().stream_info("T")).state.messages
         assert before < 3_000
         if number == signal.SIGINT:
-            assert process.returncode == 130 and "--resume goes on" in error
+            assert process.returncode == 130 and "--resume continues it" in error
             account = copied(out)
             assert account["is_stopped"] and account["acknowledged_msgs"] == before
         done = await run(shell, "messages", "copy", *words, "--resume", "--json")
@@ -459,7 +459,7 @@ async def test_what_cannot_be_done_is_said_before_anything_is_sent(
         await filled(nc, "S", 3)
         await nc.jetstream().add_stream(name="T", subjects=["t"])
     for words, code, said in (
-        (("S",), 2, "say where to"),
+        (("S",), 2, "the target is missing"),
         ((), 2, "name a stream or use --from-file"),
         (("S", "--to-subject", "nobody"), 4, 'no stream stores "nobody"'),
         (("S", "--to-stream", "T"), 4, 'another stream stores "s.1"'),

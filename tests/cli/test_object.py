@@ -65,7 +65,7 @@ async def test_a_file_put_here_is_got_with_another_client_and_deleted(
     assert [one["action"] for one in entries] == [
         "create_stream", "put_object", "put_object", "put_object", "delete_object",
     ]  # fmt: skip
-    assert "cannot be taken back" in (await run(shell, "undo")).stderr
+    assert "cannot be undone" in (await run(shell, "undo")).stderr
 
 
 async def test_a_file_put_by_another_client_is_got_here_its_digest_checked(

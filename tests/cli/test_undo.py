@@ -198,7 +198,7 @@ def test_every_change_is_warned_of(nats_server: Broker, tmp_path: Path) -> None:
     assert "overlaps 'a.>' of stream A" in overlapping.stderr
     missing = shell.run("stream", "add", "M", "--mirror", "NOWHERE", "--max-msgs", "5")
     assert missing.returncode == 0, missing.stderr
-    assert "there is no stream NOWHERE" in missing.stderr
+    assert "this stream mirrors NOWHERE, which does not exist" in missing.stderr
     shell.ok("consumer", "add", "A", "C", "--filter", "a.b")
     orphaned = shell.run("stream", "edit", "A", "--subjects", "z.>")
     assert orphaned.returncode == 0
@@ -237,5 +237,5 @@ def test_a_message_that_was_sent_is_not_skipped(nats_server: Broker, tmp_path: P
     shell.ok("stream", "add", "S", "--subjects", "s.>")
     shell.ok("pub", "s.x", "hello", "--jetstream")
     refused = shell.run("undo", "--yes")
-    assert refused.returncode == 2 and "cannot be taken back" in refused.stderr
+    assert refused.returncode == 2 and "cannot be undone" in refused.stderr
     assert shell.run("stream", "info", "S").returncode == 0

@@ -224,7 +224,7 @@ def test_a_consumer_that_would_go_by_itself_and_what_only_it_wants_are_said(
         fill(session, "S", 10)
         seen = session.config("S", "C")
         for edit, said in (
-            ({"filter_subject": "s.1"}, "at most 10 messages that only it wants"),
+            ({"filter_subject": "s.1"}, "at most 10 messages that no other consumer needs"),
             ({"inactive_threshold": 300_000_000_000}, "unused for 5m.*at most 10 messages"),
         ):
             with pytest.raises(Refused, match=said):

@@ -149,7 +149,7 @@ async def test_a_recording_is_analysed_from_the_command_line(recorded: Path) -> 
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
         screen = viewer.app.screen
         assert isinstance(screen, AnalysisScreen)
-        await viewer.until(lambda: "ctrl+x stops it" in viewer.words, "no progress")
+        await viewer.until(lambda: "ctrl+x stops the analysis" in viewer.words, "no progress")
         # Left alone it goes on, and says when it is done.
         await viewer.press("escape")
         await viewer.until(lambda: ":analyze shows it" in viewer.words, "no word", s=300)
@@ -220,13 +220,15 @@ async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
             started, AnalysisProgress(START_US, run_id, NAME, "starting Spark", 0, 0, 0, 0)
         )
         await viewer.until(
-            lambda: "starting Spark" in viewer.words and "ctrl+x stops it" in viewer.words
+            lambda: (
+                "starting Spark" in viewer.words and "ctrl+x stops the analysis" in viewer.words
+            )
         )
         assert "escape leaves, and the analysis continues" in viewer.words
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
         await viewer.type_command("analyze")
-        await viewer.until(lambda: "ctrl+x stops it" in viewer.words)
+        await viewer.until(lambda: "ctrl+x stops the analysis" in viewer.words)
         assert viewer.sent(StartAnalysis) == [start]
         await viewer.press("ctrl+x")
         await viewer.until(lambda: viewer.sent(StopAnalysis))

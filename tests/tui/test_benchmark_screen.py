@@ -365,7 +365,9 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.press(*["backspace"] * 3, "x", "enter")
         await viewer.until(lambda: "is not a size" in viewer.text, "why not")
         await viewer.press("backspace", "4", "k", "b", "enter")
-        await viewer.until(lambda: "publishers sends 4.00 KiB a message" in viewer.words, "told")
+        await viewer.until(
+            lambda: "publishers now sends 4.00 KiB a message" in viewer.words, "told"
+        )
         await viewer.type_command("payload 24..64")
         await viewer.until(lambda: "sends 24 B to 64 B a message" in viewer.words, "told again")
         await viewer.type_command("payload 3")

@@ -119,7 +119,7 @@ async def test_the_consumer_in_view_is_exported_and_elsewhere_it_is_told_what_ca
         await viewer.until(lambda: "no benchmark has run" in viewer.words)
         await viewer.press("E")
         await viewer.until(lambda: "nothing to export here" in viewer.words)
-        assert "natstui export SESSION --to FOLDER" in viewer.words
+        assert "natstui export SESSION --to FOLDER" in toasts(viewer)
         await viewer.type_command(f"consumer {owner} {name}")
         await viewer.until(lambda: f"{owner}  ›  {name}" in viewer.text)
         await export_to(viewer, tmp_path / "one")

@@ -246,7 +246,7 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Accou
         await on_streams(viewer)
         await viewer.until(lambda: "S" not in viewer.rows())
         await viewer.type_command("undo")
-        await viewer.until(lambda: "make stream S again" in viewer.words, "the question")
+        await viewer.until(lambda: "recreate stream S" in viewer.words, "the question")
         await viewer.press("S", "enter")
         await viewer.until(lambda: "stream S made" in toasts(viewer))
         assert isinstance(viewer.app.screen, JournalScreen)
@@ -412,14 +412,20 @@ async def test_what_the_user_may_not_do_is_greyed(
 ) -> None:
     allowed = '"$JS.API.INFO", "$JS.API.*.LIST", "$JS.API.*.LIST.*", "$JS.API.STREAM.UPDATE.S"'
     config = f"""
-    authorization {{ users: [ {{ user: a, password: b, permissions: {{
-        publish: {{ allow: [{allowed}, "$JS.API.STREAM.INFO.*", "$SYS.REQ.USER.INFO"] }}
-    }} }} ] }}
+    authorization {{ users: [
+        {{ user: all, password: b }}
+        {{ user: a, password: b, permissions: {{
+            publish: {{ allow: [{allowed}, "$JS.API.STREAM.INFO.*", "$SYS.REQ.USER.INFO"] }}
+        }} }}
+    ] }}
     """
     server = nats_server_factory(config)
     url = server.url.replace("nats://", "nats://a:b@")
+    async with connected(server.url.replace("nats://", "nats://all:b@")) as nc:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
     async with viewing(url, size=SMALL) as viewer:
         await viewer.until(lambda: not viewer.app.screen.active_bindings["a"].enabled, "grey")
+        await viewer.until(lambda: "S" in viewer.rows())
         keys = viewer.app.screen.active_bindings
         assert keys["e"].enabled
         assert not keys["ctrl+d"].enabled
@@ -531,6 +537,7 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
         await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
         made = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
         assert (made["ack_policy"], made["max_deliver"]) == ("all", 4)
+        await nc.request("s.a", b"x", timeout=20)
     async with viewing(url, "--read-only", size=SMALL) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("x")
@@ -538,6 +545,7 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
         assert "read-only" in viewer.text
         await viewer.press("escape", "m")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "messages")
+        await viewer.until(lambda: "1" in viewer.rows(), "the page")
         keys = viewer.app.screen.active_bindings
         assert not any(keys[key].enabled for key in ("w", "x", "N", "ctrl+d"))
 

@@ -206,7 +206,7 @@ def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
     step = STEPS[8]
     planned = State().after(BenchmarkPlanned(1, "r", PLAN))
     assert "^s runs it" in step.said(State())
-    assert step.said(planned).startswith("It runs")
+    assert step.said(planned).startswith("The benchmark runs")
     assert not step.holds(planned)
 
 

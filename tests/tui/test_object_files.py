@@ -76,7 +76,7 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         assert "→ FILES/a file.bin" in viewer.rows()["other"]["about"]
         assert (await store.get("other")).data == b"second"
         await viewer.press("S")
-        await answer(viewer, "that cannot be taken back. Type OBJ_FILES", "OBJ_FILES")
+        await answer(viewer, "undone. Type OBJ_FILES to confirm", "OBJ_FILES")
         await says(viewer, "sealed: nothing can be changed")
         info = await nc.jetstream().stream_info("OBJ_FILES")
         assert info.config.sealed

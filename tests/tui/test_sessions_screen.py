@@ -99,7 +99,7 @@ async def test_a_key_analyses_the_recording_under_the_cursor(
         await listed(viewer)
         await viewer.press("A")
         await viewer.until(lambda: f"Analysis  ›  {folder.name}" in viewer.text, "its analysis")
-        await viewer.until(lambda: "ctrl+x stops it" in viewer.words)
+        await viewer.until(lambda: "ctrl+x stops the analysis" in viewer.words)
         await viewer.press("ctrl+x")
         await viewer.until(lambda: "cancelled" in viewer.text, "the end")
         await viewer.press("escape")

@@ -65,7 +65,7 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         await viewer.until(lambda: became(viewer), "the list knows it too")
         assert listed(viewer) == [3, 2, 1]
         await viewer.press("ctrl+d")
-        await viewer.until(lambda: "made again" in toasts(viewer), "refused")
+        await viewer.until(lambda: "recreated" in toasts(viewer), "refused")
         assert isinstance(viewer.app.screen, MessagesScreen)
         await viewer.press("f5")
         await viewer.until(lambda: listed(viewer) == [5, 4, 3, 2, 1], "the new one's messages")
@@ -76,7 +76,7 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         await asked(nc, "STREAM.CREATE.S", stream)
         for _ in range(5):
             await nc.request("s", b"of the third", timeout=20)
-        await viewer.until(lambda: "made again" in became(viewer), "the question knows it")
+        await viewer.until(lambda: "recreated" in became(viewer), "the question knows it")
         await viewer.press("tab", "S", "enter")
         await viewer.pilot.pause(0.5)
         assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 5

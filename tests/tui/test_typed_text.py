@@ -234,8 +234,11 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
     url = shared.url
     async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("m", "s")
+        await viewer.press("m")
+        await viewer.until(lambda: "1" in viewer.rows(), "the page")
+        await viewer.press("s")
         await viewer.type("12x")
         await viewer.press("enter")
         await viewer.until(lambda: "is not a sequence" in viewer.words, "the reason")

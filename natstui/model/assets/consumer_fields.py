@@ -14,8 +14,7 @@ BASIC = (
     ),
     Field(
         "durable_name", "Durable", "text", "Consumer",
-        "Stays until it is deleted; else it is ephemeral: deleted after 5s without a reader, or "
-        "after its inactive threshold.",
+        "Stays until deleted. Without: ephemeral, deleted when unused for 5s or its threshold.",
         fixed="a durable consumer stays durable",
     ),
     Field(

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.model.live.state import State
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.consumers.detail import consumer_brief
-from natstui.tui.frame.action_keys import Target, manage_keys
+from natstui.tui.frame.action_keys import ADD_CONSUMER, Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.detail.peek import Brief
@@ -80,7 +80,7 @@ class ConsumersScreen(SelectionScreen):
 
     def empty_hint(self) -> str:
         """Return which key creates a consumer; without a stream, which leads to the streams."""
-        key = key_of(self, "consumer.add")
+        key = key_of(self, ADD_CONSUMER.id)
         if not key:
             return ""
         if not len(self.state.streams):

@@ -107,8 +107,13 @@ UNDO = ActionSpec(
     says="undo the last change, as far as possible",
 )  # fmt: skip
 
+ADD_STREAM = ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none")
+ADD_CONSUMER = ActionSpec(
+    "add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "none"
+)  # fmt: skip
+
 STREAM_ACTIONS = (
-    ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none"),
+    ADD_STREAM,
     ActionSpec("edit-stream", "edit_stream", "e", "Edit", "stream.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one", _MESSAGES),
     ActionSpec(
@@ -126,7 +131,7 @@ STREAM_ACTIONS = (
 )  # fmt: skip
 
 CONSUMER_ACTIONS = (
-    ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "none"),
+    ADD_CONSUMER,
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES),
     ActionSpec(

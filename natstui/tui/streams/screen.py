@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from natstui.tui.frame.action_keys import Target, manage_keys
+from natstui.tui.frame.action_keys import ADD_STREAM, Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.detail.peek import Brief
@@ -66,7 +66,7 @@ class StreamsScreen(SelectionScreen):
 
     def empty_hint(self) -> str:
         """Return which key creates a stream."""
-        key = key_of(self, "stream.add")
+        key = key_of(self, ADD_STREAM.id)
         return f"{key} creates one" if key else ""
 
     def brief(self, view: Any, row: int) -> Brief:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
+from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError, WriteFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
@@ -382,7 +382,7 @@ async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event
                 copy.save(settled=True, at_once=True)
             if not copy.account.is_stopped:
                 file.end()
-        except BackupError as error:
+        except (BackupError, WriteFailed) as error:
             # Nothing of it has the name that was asked for.
             file.discard()
             copy.account.lose_all(str(error))

@@ -115,7 +115,7 @@ OWN_THRESHOLD = Kind(
 GAVE_UP = Kind(
     "NT-C21", "consumer", "warning", "max deliver reached",
     "messages reached max deliver and are not delivered any more",
-    "the messages (`m` and the sequence), and why the client does not ack them",
+    "the messages (`m`, or `nats stream get STREAM SEQ`), and why the client does not ack them",
     "publish the messages again (`x` on a message), then delete the old ones",
     "surveyor delivery_exceeded_count", 0.0, 0.0, ("given up",),
 )  # fmt: skip

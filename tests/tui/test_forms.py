@@ -545,7 +545,7 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
         assert "read-only" in viewer.text
         await viewer.press("escape", "m")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "messages")
-        await viewer.until(lambda: "1" in viewer.rows(), "the page")
+        await viewer.until(lambda: "1…1 of 1…1" in viewer.words, "the page")
         keys = viewer.app.screen.active_bindings
         assert not any(keys[key].enabled for key in ("w", "x", "N", "ctrl+d"))
 

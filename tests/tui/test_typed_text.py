@@ -237,7 +237,7 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
         await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "1" in viewer.rows(), "the page")
+        await viewer.until(lambda: "1…1 of 1…1" in viewer.words, "the page")
         await viewer.press("s")
         await viewer.type("12x")
         await viewer.press("enter")

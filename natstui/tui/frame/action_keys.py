@@ -172,8 +172,9 @@ DELETE_MESSAGE = ActionSpec(
 
 MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, SEND_AGAIN, PULL_NEXT, DELETE_MESSAGE)
 
+PUT_KEY = ActionSpec("put-key", "put_key", "a", "Put", "key.put", True, "none")
 KEY_ACTIONS = (
-    ActionSpec("put-key", "put_key", "a", "Put", "key.put", True, "none"),
+    PUT_KEY,
     ActionSpec("edit-key", "put_key", "e", "Edit", "key.edit", True, "one"),
     ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", True, "one"),
     ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),

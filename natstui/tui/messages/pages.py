@@ -23,7 +23,7 @@ from natstui.model.records.messages import (
     MessagePage,
     StoredMessage,
 )
-from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.action_keys import PUBLISH, Target
 from natstui.tui.frame.action_runner import finding_of_messages
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
@@ -226,7 +226,7 @@ class MessagePages(Vertical):
             age_s = int(monotonic() - self._checked_s)
             age = f"{duration_text(age_s)} ago" if age_s else "now"
             what = self._found_text() or browse_text(self.asked)
-            text = page_text(self.page, what, key_of(self._live, "msg.write"))
+            text = page_text(self.page, what, key_of(self._live, PUBLISH.id))
             self.caption.update(safe(f"{text}  ·  {age}"))
 
     def _found_text(self) -> str:

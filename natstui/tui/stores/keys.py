@@ -21,7 +21,7 @@ from natstui.model.records.stores import (
     ReadKeys,
     ReadTheseKeys,
 )
-from natstui.tui.frame.action_keys import KEY_ACTIONS, UNDO, Target
+from natstui.tui.frame.action_keys import KEY_ACTIONS, PUT_KEY, UNDO, Target
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
 from natstui.tui.frame.messages import Manage
@@ -147,7 +147,7 @@ class KeysScreen(TableScreen):
         if self._wanted != ">":
             change = key_of(self, "key.wanted")
             return f"no key matches {clean_line(self._wanted)}: {change} shows others"
-        put = key_of(self, "key.put")
+        put = key_of(self, PUT_KEY.id)
         return f"no keys: {put} stores one" if put else "no keys"
 
     def caption_text(self, shown: int, total: int) -> str:

@@ -25,7 +25,7 @@ from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
-from natstui.errors import BackupError, NatstuiError, Refused, UsageError
+from natstui.errors import BackupError, NatstuiError, Refused, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
     Written,
@@ -178,16 +178,19 @@ def backup(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
     target, pace, shown = folder_of(folder), pace_of(rate), Progress()
+    left_out = list[str]()
     try:
         written = stoppable(
             connection, True, "the backup",
             lambda writer: back_up_account(
-                writer.client, target, pace, shown.tell, consumers=consumers
+                writer.client, target, pace, shown.tell, left_out, consumers=consumers
             ),
         )  # fmt: skip
     finally:
         shown.end()
     _print_written(written, target, as_json=as_json)
+    if left_out:
+        raise RequestFailed(f"the backup is not complete: {'; '.join(left_out)}")
 
 
 def _print_written(written: Sequence[Written], target: Path, *, as_json: bool) -> None:

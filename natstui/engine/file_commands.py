@@ -147,20 +147,20 @@ async def back_up(
     client: Client, command: BackUp, tell: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
     """Write a stream, or all of them, into a new folder; raises BackupError."""
-    target, pace = user_path(command.folder), Pace()
+    target, pace, left_out = user_path(command.folder), Pace(), list[str]()
     if command.stream:
         written: Sequence[Written] = [
             await back_up_stream(client, command.stream, target, pace, tell, consumers=True)
         ]
     else:
-        written = await back_up_account(client, target, pace, tell, consumers=True)
+        written = await back_up_account(client, target, pace, tell, left_out, consumers=True)
     size = bytes_text(sum(one.data_bytes for one in written))
     what = f"{counted(len(written), 'stream')}: {size} in {target.absolute()}"
     if command.stream:
         consumers = consumers_text(written[0])
         what = f"{command.stream}: {state_text(written[0].state)}, {consumers}; {size} in "
         what += str(target.absolute())
-    return what, None
+    return "; not complete: ".join([what, *left_out]), None
 
 
 async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:

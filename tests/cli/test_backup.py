@@ -541,3 +541,31 @@ def test_who_may_not_list_consumers_is_told_that_they_are_unknown(
     assert "S restored, as in its backup" in restored and "1 consumer" in restored
     assert "consumers not checked: no permission to CONSUMER.NAMES.S" in restored
     assert MARK not in (shell.config("stream", "info", "S").get("metadata") or {})
+
+
+async def backed_up_as_by_an_older_server(shell: Shell, url: str, folder: str) -> Any:
+    """Back up while a responder answers for one stream as a server 2.12 does."""
+    error = {"code": 500, "err_code": 10064, "description": "snapshot failed: no impl"}
+    async with connected(url) as nc:
+
+        async def refuse(message: Any) -> None:
+            await message.respond(json.dumps({"type": "t", "error": error}).encode())
+
+        await nc.subscribe("older.server", cb=refuse)
+        await nc.flush()
+        return await asyncio.to_thread(shell.run, "backup", folder)
+
+
+def test_a_stream_in_memory_that_the_server_cannot_back_up_is_left_out_by_name(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    broker = nats_server_factory('mappings { "$JS.API.STREAM.SNAPSHOT.MEM": "older.server" }')
+    shell = Shell(broker.url, tmp_path)
+    shell.ok("stream", "add", "MEM", "--subjects", "mem", "--storage", "memory")
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    folder = str(tmp_path / "kept")
+    done = asyncio.run(backed_up_as_by_an_older_server(shell, broker.url, folder))
+    assert done.returncode == 4 and "S: 0 messages" in done.stdout
+    assert "the backup is not complete: stream MEM is in memory" in done.stderr
+    verified = json.loads(shell.ok("backup", "verify", folder, "--json"))
+    assert [row["stream"] for row in verified["streams"]] == ["S"]

@@ -41,6 +41,10 @@ class Written:
     data_bytes: int
 
 
+class MemoryStreamRefused(RequestFailed):
+    """The server cannot back up a stream that is stored in memory."""
+
+
 def consumers_text(written: Written) -> str:
     """Return how many consumers a backup has in words."""
     if written.consumers_count is None:
@@ -60,11 +64,18 @@ async def back_up_stream(
 
 
 async def back_up_account(
-    client: Client, target: Path, pace: Pace, progress: OnProgress, *, consumers: bool
+    client: Client,
+    target: Path,
+    pace: Pace,
+    progress: OnProgress,
+    left_out: list[str],
+    *,
+    consumers: bool,
 ) -> Sequence[Written]:
     """Write every stream of the account into a folder; raises what `back_up_stream` raises.
 
-    A stream that is deleted meanwhile is left out.
+    A stream that is deleted meanwhile is left out, and so is a stream in memory that the server
+    cannot back up: the reason is added to `left_out`.
     """
     names = sorted([name async for name in _names(client, "STREAM.NAMES", "streams")])
     with new_folder(target) as folder:
@@ -76,10 +87,12 @@ async def back_up_account(
                 written.append(
                     await _write(client, name, own, pace, progress, consumers=consumers)
                 )
-            except NotFound:
+            except (NotFound, MemoryStreamRefused) as error:
                 for left in own.iterdir():
                     left.unlink()
                 own.rmdir()
+                if isinstance(error, MemoryStreamRefused):
+                    left_out.append(str(error))
         write_json(
             folder / ABOUT_FILE,
             {**_made(client), "streams": [one.stream for one in written]},
@@ -101,9 +114,8 @@ async def _write(
             )  # fmt: skip
     except RequestFailed as error:
         if error.err_code == _SNAPSHOT_FAILED and info["config"].get("storage") == "memory":
-            raise RequestFailed(
-                f"stream {stream} is stored in memory, and this server cannot back up such a "
-                f"stream; back up the others with natstui stream backup ({error})",
+            raise MemoryStreamRefused(
+                f"stream {stream} is in memory, and this server cannot back up such a stream",
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise

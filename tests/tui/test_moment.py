@@ -43,7 +43,7 @@ def test_a_moment_is_found_near_the_one_shown(text: str, moment: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "noon", "25:00", "12:61x", "+fast", "12:00:60"])
 def test_what_is_no_moment_is_told(text: str) -> None:
-    with pytest.raises(UsageError, match="is not? "):
+    with pytest.raises(UsageError, match=r"is not? "):
         moment_us(text, REPLAY, UTC)
 
 

@@ -52,7 +52,7 @@ async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tup
             found, unfinished = await read_store(client, command.bucket)
             now_us = time.time_ns() // 1000
             # What an upload stores that runs is no matter for anybody who looks.
-            ended = [upload for upload in unfinished if not upload.may_run(now_us)]
+            ended = [upload for upload in unfinished if upload.may_run(now_us) is False]
             rows = tuple(map(_object_row, found))
             objects = ObjectsPage(rows, unfinished_text(ended, now_us))
             return f"{counted(len(found), 'file')} of {command.bucket}", objects

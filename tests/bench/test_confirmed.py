@@ -147,7 +147,7 @@ async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account:
     assert "up to 35 messages of consumer C" in (entries[3].loses or "")
     client = await connect(connection)
     for wanted in (entries[3].entry, None):
-        with pytest.raises(Refused, match="cannot be taken back: published messages stay"):
+        with pytest.raises(Refused, match="cannot be undone: published messages stay"):
             await undo(Writer(client, Journal()), Undo(0, wanted))
     await client.close()
     await nc.close()

@@ -127,7 +127,7 @@ def test_what_is_no_subject_is_refused(shell: Shell) -> None:
 
 def test_a_subject_with_a_comma_goes_into_a_file(shell: Shell) -> None:
     refused = shell.run("consumer", "edit", "E", "C", "--filter", "s.a,b")
-    assert "a value with such a character belongs into --file FILE" in refused.stderr
+    assert "a value with such a character belongs in --file FILE" in refused.stderr
     file = shell.folder / "comma.json"
     file.write_text('{"filter_subjects": ["s.a,b"]}')
     shell.ok("consumer", "edit", "E", "C", "--file", str(file))

@@ -17,6 +17,9 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
+from natstui.jetstream.messages.copying.copy import Copy, Target
+from natstui.jetstream.messages.copying.losses import copy_loss
+from natstui.jetstream.messages.copying.selection import Wanted, select
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
 from tests.bench.running import Records, plan
@@ -64,12 +67,23 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     )
     with pytest.raises(Refused, match="stream T of domain leaf"):
         await Benchmark(what, connection, Records()).run()
+    await clients[1].jetstream().add_stream(name="FROM", subjects=["from"])
+    await clients[1].publish("from", b"x")
+    source = await connect(Connection(servers=(leaf.url,)))
+    selection = await select(source, Wanted("FROM"))
+    with pytest.raises(Refused, match="stream T of domain leaf"):
+        await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
+    with pytest.raises(Refused, match="stream FROM of domain leaf"):
+        await copy_loss(source, client, Copy(Target(), selection))
     for nc in clients:
         store = await nc.jetstream().object_store("F")
         assert (await store.get("f")).data == b"precious"
         assert (await nc.jetstream().stream_info("T")).state.messages == 0
     await clients[1].jetstream().delete_stream("T")
     await check_domain(client, "t")
+    # All that is read gets a subject that only the other domain stores.
+    assert await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection)) is None
     await client.close()
+    await source.close()
     for nc in clients:
         await nc.close()

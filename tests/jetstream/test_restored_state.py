@@ -59,3 +59,10 @@ def test_what_limits_removed_while_it_was_backed_up_is_said_and_is_no_loss() -> 
     assert wrong == ["first sequence 101 instead of 1", "100 messages less"]
     now_right, remarks = differences_with({"max_msgs": 2301}, **moved)
     assert now_right == [] and remarks[-2:] == wrong
+
+
+def test_more_messages_are_missing_than_a_limit_can_have_removed() -> None:
+    state = {"messages": 1302, "last_seq": 2302, "num_deleted": 1000, "deleted": [*range(2, 1002)]}
+    assert differences_with({"max_msgs": 5000}, **state)[0] == ["1,000 messages less"]
+    # How many a limit of bytes removes for a large one is not known.
+    assert differences_with({"max_bytes": 10}, **state)[0] == []

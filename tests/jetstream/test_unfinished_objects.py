@@ -79,13 +79,14 @@ def test_only_what_no_upload_can_be_storing_any_more_is_said_to_be_never_finishe
     old = UnfinishedObject("$O.B.C.a", 3, 2048, 0)
     new = UnfinishedObject("$O.B.C.b", 1, 1024, HOUR_US)
     unknown = UnfinishedObject("$O.B.C.c", 7, None, None)
-    assert not old.may_run(HOUR_US) and new.may_run(HOUR_US) and unknown.may_run(HOUR_US)
+    uploads = (old, new, unknown)
+    assert [upload.may_run(HOUR_US) for upload in uploads] == [False, True, None]
     assert unfinished_text([old], HOUR_US) == (
         "3 chunks (2.00 KiB) of an object that was never finished"
     )
     assert unfinished_text([new, unknown], HOUR_US) == (
-        "8 chunks (more than 1.00 KiB) of 2 objects that were not finished: an upload runs, or"
-        " ended less than an hour ago"
+        "1 chunk (1.00 KiB) of an object that was not finished: an upload runs, or ended less than"
+        " an hour ago; 7 chunks of an object that was not finished, and whose age is unknown"
     )
     assert unfinished_text([old, new], HOUR_US).count("; ") == 1
     assert unfinished_text([], HOUR_US) == ""

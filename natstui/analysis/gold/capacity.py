@@ -67,7 +67,7 @@ CAPACITY = Table(
         (
             "resets_count",
             "bigint",
-            "Times that the last sequence decreased: the stream was recreated or restored",
+            "Times that the last sequence decreased: the stream was restored",
         ),
     ),
 )

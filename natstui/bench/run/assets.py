@@ -12,7 +12,13 @@ from typing import Any
 from natstui.bench.job.job import made_for
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
 from natstui.bench.run.losses import published_loss, sent_subject
-from natstui.errors import NatstuiError, NotFound, PermissionDenied, Refused, RequestFailed
+from natstui.errors import (
+    JetStreamUnavailable,
+    NotFound,
+    PermissionDenied,
+    Refused,
+    RequestFailed,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.connection.times import time_us
@@ -213,7 +219,7 @@ class RunAssets:
     async def _storing_streams(self, role: Role) -> tuple[str, ...]:
         """Return the streams that store what a role sends; none without JetStream."""
         # A server without JetStream, or a user who may not ask, has nothing to name.
-        with contextlib.suppress(NatstuiError):
+        with contextlib.suppress(JetStreamUnavailable, PermissionDenied):
             reply = await self.client.request("STREAM.NAMES", {"subject": sent_subject(role)})
             return tuple(json.loads(reply).get("streams") or ())
         return ()

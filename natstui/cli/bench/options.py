@@ -117,11 +117,13 @@ _FLAGS = (
         help="Record the benchmark and its streams as a session.",
     ),
     _result("--save/--no-save", default=True, help="Keep the result in the run library."),
-    _stored("--yes", is_flag=True, help="Do not ask before consuming messages of other clients."),
+    _stored(
+        "--yes", is_flag=True, help="Do not ask before removing or consuming messages of others."
+    ),
     _stored(
         "--confirm",
         metavar="NAME",
-        help="Name of the stream or bucket to consume from, to confirm.",
+        help="Name that the question shows: of a consumer, stream or subject.",
     ),
 )
 

@@ -253,7 +253,7 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
             )
         )
         values.append(one.since_us / 1e6)
-    text = "Begin of the finding, in Unix seconds"
+    text = "Start of the finding, in Unix seconds"
     yield from _family("natstui_finding_since_seconds", text, labels, values)
 
 

@@ -138,7 +138,7 @@ def _print_unfinished(bucket: str, unfinished: list[UnfinishedObject]) -> None:
         return
     now_us = time.time_ns() // 1000
     click.echo(clean_line(f"natstui: {unfinished_text(unfinished, now_us)}"), err=True)
-    ended = [upload for upload in unfinished if not upload.may_run(now_us)]
+    ended = [upload for upload in unfinished if upload.may_run(now_us) is False]
     for upload in ended[:_COMMANDS_COUNT]:
         click.echo(clean_line(f"  {removal_command(bucket, upload)}"), err=True)
     if len(ended) > _COMMANDS_COUNT:

@@ -9,7 +9,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from natstui.decoding import decoder_of
-from natstui.errors import Refused, RequestFailed
+from natstui.errors import Refused, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import check_reply
 from natstui.model.records.messages import PubAck
@@ -53,6 +53,9 @@ async def check_domain(client: Client, subject: str) -> None:
         if local.get("domain") == wanted:
             return
         streams = (await _ask_local(client, "STREAM.NAMES", {"subject": subject})).get("streams")
+    except RequestTimedOut:
+        # One that is slow may store it all the same.
+        raise
     except RequestFailed:
         # No JetStream here, or it may not be asked: nothing is known to store it.
         return

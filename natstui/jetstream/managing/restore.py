@@ -281,8 +281,8 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
         if number_at(was, key) != number_at(state, key)
     ]
     if newer > 0 and gone:
-        wrong.append(f"{counted(abs(gone), 'message')} {'less' if gone > 0 else 'more'}")
-    if newer > 0 and _removes_messages(config):
+        wrong.append(f"{counted(f'{abs(gone):,}', 'message')} {'less' if gone > 0 else 'more'}")
+    if newer > 0 and _may_have_removed(config, gone, newer):
         return [], [*remarks, *wrong]
     return wrong, remarks
 
@@ -297,11 +297,15 @@ def _empty_after(was: Config, state: Config) -> int:
     return max(number_at(state, "num_deleted") - before, 0)
 
 
-def _removes_messages(config: Config) -> bool:
-    """Return whether limits or consumers remove messages while others are stored."""
-    limits = ("max_msgs", "max_bytes", "max_msgs_per_subject")
-    is_kept = config.get("retention", "limits") == "limits"
-    return not is_kept or any(number_at(config, key) > 0 for key in limits)
+def _may_have_removed(config: Config, gone: int, newer: int) -> bool:
+    """Return whether limits or consumers may have removed messages while others were stored.
+
+    At a number of messages each new one removes one.
+    """
+    if config.get("retention", "limits") != "limits" or number_at(config, "max_bytes") > 0:
+        return True
+    counts = ("max_msgs", "max_msgs_per_subject")
+    return gone <= newer and any(number_at(config, key) > 0 for key in counts)
 
 
 def _other(label: str, was: Config, state: Config, key: str) -> str:

@@ -32,10 +32,10 @@ class UnfinishedObject:
     stored_at_us: int | None
     """When the last chunk was stored."""
 
-    def may_run(self, now_us: int) -> bool:
-        """Return whether somebody may be storing more chunks."""
+    def may_run(self, now_us: int) -> bool | None:
+        """Return whether somebody may be storing more chunks; None when their age is unknown."""
         if self.stored_at_us is None:
-            return True
+            return None
         return now_us - self.stored_at_us < MAY_RUN_S * 1e6
 
 
@@ -111,18 +111,18 @@ def _decoded_bytes(data_base64: str) -> int:
 
 
 def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
-    """Return what all of them are, as `12 chunks (1.5 MiB) of 2 objects never finished`."""
-    ended = [upload for upload in unfinished if not upload.may_run(now_us)]
-    running = [upload for upload in unfinished if upload.may_run(now_us)]
+    """Return what all are, as `12 chunks (1.5 MiB) of 2 objects that were never finished`."""
     parts = []
-    for uploads, what in (
-        (ended, "that {} never finished"),
-        (running, "that {} not finished: an upload runs, or ended less than an hour ago"),
+    for may_run, state in (
+        (False, "that {} never finished"),
+        (True, "that {} not finished: an upload runs, or ended less than an hour ago"),
+        (None, "that {} not finished, and whose age is unknown"),
     ):
+        uploads = [upload for upload in unfinished if upload.may_run(now_us) is may_run]
         if uploads:
             objects = "an object" if len(uploads) == 1 else f"{len(uploads):,} objects"
             verb = "was" if len(uploads) == 1 else "were"
-            parts.append(f"{_size_text(uploads)} of {objects} {what.format(verb)}")
+            parts.append(f"{_size_text(uploads)} of {objects} {state.format(verb)}")
     return "; ".join(parts)
 
 

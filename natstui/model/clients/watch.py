@@ -37,6 +37,7 @@ class ClosedClient:
     """A client whose connection ended, by the server's clock."""
 
     client: str
+    started_at_us: int
     active_at_us: int
     """When it sent or received something last."""
     stopped_at_us: int
@@ -144,7 +145,7 @@ def clients_read(
 def _closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ...]:
     """Return clients whose connections ended, the newest first."""
     closed = [
-        ClosedClient(one.called, one.active_at_us, one.stopped_at_us)
+        ClosedClient(one.called, one.started_at_us, one.active_at_us, one.stopped_at_us)
         for one in ended
         if one.kind == "Client" and one.stopped_at_us is not None
     ]

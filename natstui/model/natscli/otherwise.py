@@ -108,7 +108,7 @@ def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
             again = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
             raise ValueError(
                 f"the NATS CLI reads --{flag} {text!r} as one value: for several, repeat the "
-                f"option: {again}; a value with such a character belongs into --file FILE"
+                f"option: {again}; a value with such a character belongs in --file FILE"
             )
 
 

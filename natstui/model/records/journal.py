@@ -58,7 +58,7 @@ def benchmark_text(entry: JournalEntry) -> str:
 
 def final_text(entry: JournalEntry) -> str:
     """Return that an entry cannot be undone, and what stays of a benchmark."""
-    text = f"{entry_text(entry)} cannot be taken back"
+    text = f"{entry_text(entry)} cannot be undone"
     if entry.action != "benchmark":
         return text
     return f"{text}: published messages stay, and acknowledged ones are not delivered again"

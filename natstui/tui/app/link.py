@@ -113,7 +113,7 @@ class Link:
         stdout, line = self._process.stdout.fileno(), bytearray()
         ready = select.poll()
         ready.register(stdout, select.POLLIN)
-        if not ready.poll(min(_SILENT_S, end_s - time.monotonic()) * 1000):
+        if not ready.poll(max(0.0, min(_SILENT_S, end_s - time.monotonic())) * 1000):
             tell(f"waiting for the engine {self._words}: it has not answered yet")
         while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
             if not ready.poll(max(0.0, end_s - time.monotonic()) * 1000):

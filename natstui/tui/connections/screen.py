@@ -117,7 +117,7 @@ class ConnectionsScreen(TableScreen):
         if self._seen is None:
             return "asking every server …"
         if self._of_closed:
-            return "no closed connections: none was closed since the servers started"
+            return "no closed connections: the servers remember none"
         return "no connections: no client is connected to this account"
 
     def caption_text(self, shown: int, total: int) -> str:

@@ -114,9 +114,9 @@ def test_unacked_messages_of_a_dead_client_wait_for_a_pull() -> None:
 HOUR = {"ack_wait_ns": 3600 * 10**9, "durable": True}
 
 
-def ended(life: Life, active_s: float, stopped_s: float) -> ClientsRead:
+def ended(life: Life, active_s: float, stopped_s: float, started_s: float = -60.0) -> ClientsRead:
     """Return that the connection of a client ended."""
-    closed = ClosedClient("billing-7", at_us(active_s), at_us(stopped_s))
+    closed = ClosedClient("billing-7", at_us(started_s), at_us(active_s), at_us(stopped_s))
     return ClientsRead(at_us(life.second), 3, (), (), (), ended=(closed,))
 
 
@@ -185,6 +185,14 @@ def test_clients_that_work_on_what_they_received_did_not_die() -> None:
     for second in range(20):
         life.poll(waiting_pulls_count=2)
         assert life.open == {}, second
+    # A connection that began after the delivery and ended, beside a client that is busy.
+    life = Life(HOUR)
+    received_five(life)
+    life.polls(2)
+    life.add(ended(life, 32, 33, started_s=31))
+    for _ in range(60):
+        life.poll()
+        assert "NT-C50" not in life.open
     # One that nobody keeps: the server removes it.
     life = Life(HOUR | {"durable": False})
     received_five(life)

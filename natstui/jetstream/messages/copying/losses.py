@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.messages.copying.copy import Copy, Counts, count_copy
+from natstui.model.assets.fields import strings_at
 from natstui.model.assets.limits_loss import LimitedStream, Publishing, Removed
-from natstui.model.assets.subjects import overlap
+from natstui.model.assets.subjects import contains, overlap
 from natstui.units import counted
 
 _OVERHEAD_BYTES = 512
@@ -27,12 +28,13 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
     first. Raises what `count_copy` raises, and Refused where copies would be stored in another
     domain as well.
     """
-    for subject in _subjects(copy):
+    subjects = await _subjects(source, copy)
+    for subject in subjects:
         await check_domain(target, subject)
     try:
         limited = [
             info
-            async for info in _target_streams(target, copy)
+            async for info in _target_streams(target, copy.target.stream, subjects)
             if LimitedStream(info["config"], info["state"]).drops_messages
         ]
     except PermissionDenied:
@@ -47,13 +49,15 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
     return " and ".join(filter(None, clauses)) or None
 
 
-async def _target_streams(target: Client, copy: Copy) -> AsyncIterator[dict[str, Any]]:
+async def _target_streams(
+    target: Client, stream: str | None, subjects: list[str]
+) -> AsyncIterator[dict[str, Any]]:
     """Yield the INFO of the streams that may store copies, each once."""
-    if copy.target.stream is not None:
-        yield json.loads(await target.request(f"STREAM.INFO.{copy.target.stream}"))
+    if stream is not None:
+        yield json.loads(await target.request(f"STREAM.INFO.{stream}"))
         return
     seen = set[str]()
-    for subject in _subjects(copy):
+    for subject in subjects:
         async for page in target.pages("STREAM.LIST", {"subject": subject}):
             for info in json.loads(page).get("streams") or ():
                 if info["config"]["name"] not in seen:
@@ -61,14 +65,25 @@ async def _target_streams(target: Client, copy: Copy) -> AsyncIterator[dict[str,
                     yield info
 
 
-def _subjects(copy: Copy) -> list[str]:
+async def _subjects(source: Client, copy: Copy) -> list[str]:
     """Return filters that match every subject a message may get."""
     wanted = [_PLACEHOLDER.sub("*", target) for _, target in copy.target.maps]
-    if any(source == ">" for source, _ in copy.target.maps):
-        return wanted
     # What no mapping matches keeps its subject.
-    kept = copy.selection.subjects if copy.selection is not None else ()
-    return [*wanted, *(kept or (">",))]
+    read = await _read_subjects(source, copy) or (">",)
+    mapped = [original for original, _ in copy.target.maps]
+    kept = [each for each in read if not any(contains(wide, each) for wide in mapped)]
+    return [*wanted, *kept]
+
+
+async def _read_subjects(source: Client, copy: Copy) -> Sequence[str]:
+    """Return filters of all that is read; none where they are not known."""
+    if copy.selection is None or copy.selection.subjects:
+        return () if copy.selection is None else copy.selection.subjects
+    info = json.loads(await source.request(f"STREAM.INFO.{copy.selection.wanted.stream}"))
+    config = info["config"]
+    # What comes from elsewhere, or is renamed as it is stored, has other subjects.
+    is_own = not any(config.get(key) for key in ("mirror", "sources", "subject_transform"))
+    return strings_at(config, "subjects") if is_own else ()
 
 
 async def _clause(target: Client, info: dict[str, Any], counts: Counts | None) -> str | None:

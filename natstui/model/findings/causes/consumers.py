@@ -368,13 +368,17 @@ def died_unacked(f: Facts, known: bool) -> Found:
 
 
 def _ended_since(f: Facts, delivered_at_us: int) -> str | None:
-    """Return the client whose connection was in use at the last delivery and ended after it."""
+    """Return the client whose connection received the last delivery, maybe, and ended after it.
+
+    It began before the delivery, and was in use then or later.
+    """
     clients = f.state.clients
     if clients is None:
         return None
     from_us = delivered_at_us - round(FETCH_LOOP_S * 1e6)
     for each in reversed(clients.ended):
-        if each.stopped_at_us >= delivered_at_us and each.active_at_us >= from_us:
+        was_there = each.started_at_us <= delivered_at_us <= each.stopped_at_us
+        if was_there and each.active_at_us >= from_us:
             return each.client
     return None
 

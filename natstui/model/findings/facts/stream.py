@@ -246,7 +246,10 @@ class StreamFacts:
     def published_alone_msgs(self) -> int | None:
         """Messages that an interest stream got since it was seen without a consumer."""
         alone = self._memory.alone.get(self.key)
-        return None if alone is None else self.columns.last_seq[self.row] - alone.last_seq
+        if alone is None:
+            return None
+        # A stream that was restored may be at a lower sequence than before.
+        return max(0, self.columns.last_seq[self.row] - alone.last_seq)
 
     @property
     def alone_since_us(self) -> int | None:

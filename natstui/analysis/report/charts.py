@@ -75,7 +75,7 @@ def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: f
             parts[-1].append(f"{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
     # A single point has no length; a short stroke makes it visible.
     drawn = ("L".join(part) if len(part) > 1 else f"{part[0]}h4" for part in parts if part)
-    return "".join(f"M{one}" for one in drawn)
+    return "".join(f"M{points}" for points in drawn)
 
 
 def _named(row: Result) -> str:

@@ -214,8 +214,8 @@ def worker_rows(
     workers: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
 ) -> Iterator[str]:
     """Yield, for each role, its name, what its columns are, and a row for each of its workers."""
-    for role in dict.fromkeys(one.role for one in workers):
-        own = [one for one in workers if one.role == role]
+    for role in dict.fromkeys(worker.role for worker in workers):
+        own = [worker for worker in workers if worker.role == role]
         columns = [column for column in _columns(own, ms_text) if any(column[1:])]
         yield f"{role} ({own[0].pattern})"
         for cells in zip(*columns, strict=True):
@@ -230,23 +230,23 @@ def _padded(cell: str, head: str) -> str:
 def _columns(
     own: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield head and cells of each column; one without any text is left out."""
-    yield ("", *(str(one.worker_id) for one in own))
+    """Yield head and cells of each column; a column without any text is left out."""
+    yield ("", *(str(worker.worker_id) for worker in own))
     for head, name in _AMOUNTS:
-        yield (head, *_worker_amounts([one.counts for one in own], name))
-    done = [one.counts.sent_msgs or one.counts.received_msgs for one in own]
+        yield (head, *_worker_amounts([worker.counts for worker in own], name))
+    done = [worker.counts.sent_msgs or worker.counts.received_msgs for worker in own]
     whole = sum(done) if len(own) > 1 else 0
     yield ("share", *(f"{each / whole:.0%}" if whole else "" for each in done))
-    yield ("msgs/s", *(rate_text(one.rate_per_s) for one in own))
-    timed_by = next((one.latency for one in own if one.latency is not None), None)
-    timed = [one if timed_by and one.latency == timed_by else None for one in own]
-    yield (f"{timed_by} p50", *(ms_text(one.p50_ns) if one else "" for one in timed))
-    yield ("p99 ms", *(ms_text(one.p99_ns) if one else "" for one in timed))
-    most = [one.most_in_flight_msgs for one in own]
+    yield ("msgs/s", *(rate_text(worker.rate_per_s) for worker in own))
+    timed_by = next((worker.latency for worker in own if worker.latency is not None), None)
+    timed = [worker if timed_by and worker.latency == timed_by else None for worker in own]
+    yield (f"{timed_by} p50", *(ms_text(worker.p50_ns) if worker else "" for worker in timed))
+    yield ("p99 ms", *(ms_text(worker.p99_ns) if worker else "" for worker in timed))
+    most = [worker.most_in_flight_msgs for worker in own]
     yield ("in flight", *("" if each is None else count_text(each) for each in most))
-    cpu = [one.cpu_ratio for one in own]
+    cpu = [worker.cpu_ratio for worker in own]
     yield ("CPU", *(UNKNOWN if each is None else f"{each:.0%}" for each in cpu))
-    yield ("ended", *("" if one.ended == "done" else one.ended for one in own))
+    yield ("ended", *("" if worker.ended == "done" else worker.ended for worker in own))
 
 
 def _worker_amounts(counts: Sequence[Counts], name: str) -> list[str]:

@@ -328,7 +328,6 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
         viewer.app.screen.post_message(RunScenario(FAN_OUT))
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-        await viewer.until(lambda: "subscribers 1" in viewer.words, "workers")
         await finished(viewer)
         await viewer.until(lambda: "message accounted for" in viewer.words, "summary")
         assert "sent 3,000" in viewer.words
@@ -352,6 +351,7 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.until(
             lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.phase == "steady"
         )
+        await viewer.until(lambda: "subscribers 1" in viewer.words, "a panel for each worker")
         await viewer.press("k")
         await viewer.until(lambda: "is killed" in viewer.words, "killed")
         await viewer.press("a")

@@ -191,7 +191,7 @@ class Codec:
         """Return the value of a line; raise BadLine for anything else."""
         kind = line[9 : line.find(b'"', 9)] if line.startswith(b'{"kind":"') else None
         if kind is None:
-            raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
+            raise BadLine(f"a line does not start with the kind of its record: {line[:60]!r}")
         try:
             decoder = self._decoder(kind)
             if kind == b"snapshot" and _ONLY_WITH_DIFFERENCES in line:

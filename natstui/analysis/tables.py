@@ -166,7 +166,7 @@ def dictionary(tables: Iterable[Table]) -> str:
         parts.append("| --- | --- | --- | --- |")
         parts += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
         parts += [
-            f"| {c.moment} | timestamp | | The moment of `{c.name}` |"
+            f"| {c.moment} | timestamp | | `{c.name}` as a time |"
             for c in table.columns
             if c.moment
         ]

@@ -34,8 +34,8 @@ CAPACITY = Table(
     "Growth of each stream and the time until it reaches each limit.",
     STREAM_IDENTITY
     + columns(
-        ("stored_msgs", "bigint", "Messages kept at the end"),
-        ("stored_bytes", "bigint", "Bytes kept at the end"),
+        ("stored_msgs", "bigint", "Messages at the end of the recording"),
+        ("stored_bytes", "bigint", "Bytes at the end of the recording"),
         ("message_bytes", "double", "Bytes stored per message, store overhead included"),
         ("unseen_s", "double", f"{UNSEEN}; what it kept is of then"),
         ("growth_msgs_per_s", "double", "Growth of the stored messages, over the recorded time"),

@@ -20,7 +20,7 @@ EPHEMERAL = Table(
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
-        ("name", "string", "Common beginning of their names, and *"),
+        ("name", "string", "Common prefix of their names, then *"),
         ("consumers_count", "bigint", "Consumers"),
         ("watched_s", "double", "Median time over which changes of a consumer are known"),
         (

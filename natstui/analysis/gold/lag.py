@@ -47,7 +47,7 @@ LAG = Table(
         ),
         ("buckets_count", "bigint", "Number of intervals used for the slope"),
         ("recent_growth_per_min", "double", "The slope over the last intervals"),
-        ("drain_s", "double", "Time until nothing is pending at the recent pace; null: never"),
+        ("drain_s", "double", "Time to clear the backlog at the recent pace; null: never"),
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
         (
             "behind_last_s",
@@ -58,8 +58,8 @@ LAG = Table(
         (
             "behind_estimate_s",
             "double",
-            "Estimated age of the next message at the end: pending messages divided by the "
-            "stream's publish rate",
+            "Estimated age of the next message at the end of the recording: pending messages "
+            "divided by the stream's publish rate",
         ),
         ("never_caught_up", "boolean", "Whether messages were pending at every sample"),
         (

@@ -77,7 +77,7 @@ CONSUMER_RATE = Table(
     + columns(
         ("delivered_msgs", "bigint", "Deliveries in the interval, redeliveries included"),
         ("delivered_per_s", "double", "The same per second; null if unknown"),
-        ("settled_msgs", "bigint", "Advance of the ack floor, in deliveries"),
+        ("settled_msgs", "bigint", "Advance of the ack floor (consumer sequence)"),
         ("settled_per_s", "double", "The same per second"),
         (
             "repeated_msgs",

@@ -59,7 +59,11 @@ HOT_SPOT = Table(
         ("naks_count", "bigint", "Naks in the interval"),
         ("given_up_count", "bigint", "Messages dropped after max deliver in the interval"),
         ("leader_changes_count", "bigint", "Elections for the consumer or stream in the interval"),
-        ("configured_at_us", "bigint", "Last change of the configuration within 5 min before"),
+        (
+            "configured_at_us",
+            "bigint",
+            "Last change of the configuration, at most 5 min before the interval",
+        ),
     ),
 )
 

@@ -83,9 +83,9 @@ def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     elif not plan.responses.create:
         yield "the stream of the responses is made for the run: name one that does not exist"
     if role.payload.kind != "json" and role.payload.size_bytes < LEAST_REQUEST_BYTES:
-        yield f"a request of {role.payload.size_bytes} bytes has no room for who asked, and when"
+        yield f"{role.payload.size_bytes} bytes are too few to hold who sent the request, and when"
     if role.traits.responds and (role.acks not in ("explicit", "double") or role.consumer):
-        yield "who responds acknowledges each request, through a consumer made for the run"
+        yield "responders ack each request, through a consumer made for the run"
     if role.nak_ratio + role.term_ratio + role.never_ack_ratio:
         yield "every request gets a response: leave out naks, terms and never-acked"
 

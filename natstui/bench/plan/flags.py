@@ -110,7 +110,7 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if count < 2:
         raise ValueError("give 2 or more: a subject for each message is not supported")
     if any(map(_puts_or_gets, plan.roles)) and not any(map(_sends, plan.roles)):
-        raise ValueError("a pattern that reads stored messages takes no subject")
+        raise ValueError("a benchmark that reads stored messages takes no subject")
     plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))
     if plan.stream is None or plan.stream.history_count is not None:
         return plan

@@ -68,12 +68,12 @@ _OF_NATS_BENCH = (
 
 _FLAGS = (
     _load("--msgs", metavar="N", help="Total messages, as 1M."),
-    _load("--duration", metavar="TIME", help="Run for this time instead, as 5s."),
+    _load("--duration", metavar="TIME", help="Run for this time, e.g. 5s."),
     _load("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
-    _load("--size", metavar="BYTES", help="Payload size, as 128 or 64KB."),
+    _load("--size", metavar="BYTES", help="Payload size, e.g. 128 or 64KB."),
     _load("--workers", metavar="N", help="Worker processes per role."),
-    _load("--pubs", metavar="N", help="Workers of the roles that send."),
-    _load("--subs", metavar="N", help="Workers of the roles that receive."),
+    _load("--pubs", metavar="N", help="Number of sending workers."),
+    _load("--subs", metavar="N", help="Number of receiving workers."),
     _stored("--stream", metavar="NAME", help="Stream to work on."),
     _stored(
         "--storage",
@@ -106,7 +106,7 @@ _FLAGS = (
         "checks",
         metavar="CHECK",
         multiple=True,
-        help="Fail unless this holds, as 'lost == 0'.",
+        help="Fail unless this is true, e.g. 'lost == 0'.",
     ),
     _result("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
     _result(

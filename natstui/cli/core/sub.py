@@ -64,8 +64,8 @@ _ELSEWHERE = {
     "--dump": (True, "--json > FILE keeps every message with its payload"),
     "--translate": (True, "--raw | COMMAND hands the payloads on"),
     "--match-replies": (False, "natstui request prints replies"),
-    "--report-subjects": (False, ":sub SUBJECT on the screen counts by subject"),
-    "--graph": (False, ":sub SUBJECT on the screen shows the rates"),
+    "--report-subjects": (False, ":sub SUBJECT in the app counts by subject"),
+    "--graph": (False, ":sub SUBJECT in the app shows the rates"),
 }
 """Flags of the NATS CLI that are said in another way here: whether they take a value, and how."""
 

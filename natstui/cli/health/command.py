@@ -65,8 +65,8 @@ _HOW_LONG = click.option(
 
 _AUDIT = click.option(
     "--audit", "audit_text", metavar="TIME",
-    help="Then read each request to the JetStream API for so long: which client requests what, "
-    "and which fail. Costs a message each. Off unless given.",
+    help="Afterwards, read the requests to the JetStream API for this time: which client requests "
+    "what, and which fail. Costs one message per request. Off by default.",
 )  # fmt: skip
 
 

@@ -38,7 +38,9 @@ _WHOLE_BYTES = 2**31
 @stream_name
 @click.argument("size", type=click.IntRange(min=1), default=10)
 @click.option("--id", "from_seq", type=click.IntRange(min=1), help="First sequence to print.")
-@click.option("--since", metavar="TIME", help="Only messages stored since: 10m, 2m ago, a time.")
+@click.option(
+    "--since", metavar="TIME", help="Only messages stored since, e.g. 10m ago or a time."
+)
 @click.option(
     "--before", type=click.IntRange(min=1), help="Print the newest messages before this sequence."
 )

@@ -94,7 +94,7 @@ class JournalDraft:
     before: Mapping[str, Any] | None = None
     undoes: str | None = None
     found: Asset | None = None
-    doubt: str = "it may have been done all the same"
+    doubt: str = "it may still have been done"
     """The end of the sentence when no answer comes."""
     revision: int = 0
     """Of a key or file: what is replaced or removed."""

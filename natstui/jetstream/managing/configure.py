@@ -77,9 +77,7 @@ async def current_target(writer: Writer, change: Change) -> Asset:
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     what = f"{kind} {change.consumer or change.stream}"
     if change.consumer is None and change.action in OF_CONSUMER:
-        raise Refused(
-            f"it is not said which consumer of {change.stream} is meant: nothing was changed"
-        )
+        raise Refused(f"no consumer of {change.stream} was named: nothing was changed")
     unsaid = change.confirmed is not None and change.created_at_us is None
     if unsaid and change.action in IRREVERSIBLE:
         raise Refused(f"it is not said which {what} is meant: nothing was changed")

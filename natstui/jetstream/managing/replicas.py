@@ -42,7 +42,7 @@ async def settled(writer: Writer, stream: str, holds: Callable[[list[str]], bool
             # While another one is elected nobody answers.
             asset = None
         if asset is not None and holds(members_of(asset)) and not _changes(asset):
-            return f"it is whole on {', '.join(sorted(members_of(asset)))}"
+            return f"it is current on {', '.join(sorted(members_of(asset)))}"
         if monotonic() > end:
             return _unsettled(asset)
         await asyncio.sleep(_LOOKED_AGAIN_S)

@@ -32,7 +32,7 @@ async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
     async def send() -> PubAck:
         return await store(writer.client, asked.subject, payload, headers)
 
-    doubt = "the message may be stored all the same"
+    doubt = "the message may still have been stored"
     if asked.message_id is not None:
         doubt += f"; sent again with the id {asked.message_id!r} it is not stored twice"
     draft = JournalDraft(
@@ -75,7 +75,7 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
     """
     headers = dict(batch.headers)
     kept = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
-    doubt = "some may have been sent all the same"
+    doubt = "some may still have been sent"
     await writer.send(
         JournalDraft("publish", "", None, kept, doubt=doubt),
         (batch.subject, batch.confirmed),
@@ -135,7 +135,7 @@ async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> st
     count = state["messages"] if rollup.lower() == "all" else 0
     count = count or sum((state.get("subjects") or {}).values())
     what = f"{count:,} of {counted(state['messages'], 'message')} of {stream}"
-    return f"its roll-up removes {what} for good"
+    return f"the roll-up removes {what} for good"
 
 
 async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
@@ -149,7 +149,7 @@ async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
         check_answered(reply, f'nobody answers on "{asked.subject}"')
         return arrived(reply, None)
 
-    doubt = "somebody may have taken the request all the same"
+    doubt = "somebody may still have received the request"
     draft = JournalDraft(
         "request", "", None, _kept(asked.subject, len(payload), headers), doubt=doubt
     )
@@ -188,7 +188,7 @@ async def request_replies(
             raise RequestFailed(f'{some} on "{asked.subject}" within {timeout_s:g} s')
         return replies_bytes
 
-    doubt = "somebody may have taken the request all the same"
+    doubt = "somebody may still have received the request"
     kept = _kept(asked.subject, len(payload), headers)
     await writer.send(
         JournalDraft("request", "", None, kept, doubt=doubt),

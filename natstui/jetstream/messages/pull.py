@@ -21,7 +21,7 @@ _LATE_S = 2.0
 async def pull_next(writer: Writer, asked: PullNext) -> PulledMessage:
     """Take the next message; raises NotFound when there is none within `wait_s`."""
     body = {"group": asked.group} if asked.group is not None else {}
-    doubt = "a message may have been delivered all the same"
+    doubt = "a message may still have been delivered"
     draft = JournalDraft("pull", asked.stream, asked.consumer, body, doubt=doubt)
     return await writer.send(
         draft,
@@ -136,7 +136,7 @@ async def answer(writer: Writer, asked: AnswerMessage) -> str:
         "payload": words.decode(),
         "stream_seq": int(numbers[1]) if numbers[1:] and numbers[1].isdecimal() else None,
     }
-    doubt = "it may be acknowledged all the same; once more does no harm"
+    doubt = "it may still be acknowledged; once more does no harm"
     draft = JournalDraft("answer", stream, asked.consumer, kept, doubt=doubt)
     return await writer.send(
         draft, (asked.consumer, asked.confirmed), send, lambda text: {"text": text}

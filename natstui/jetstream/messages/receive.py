@@ -51,7 +51,7 @@ class Receiver:
     async def receive(self, writer: Writer, confirmed: str | None) -> None:
         """Receive until it is stopped, and journal how many; raises what ended it."""
         kept = {"received": True, "acknowledges": self.acknowledges}
-        doubt = "messages may have been delivered all the same"
+        doubt = "messages may still have been delivered"
         draft = JournalDraft("pull", self.stream, self.consumer, kept, doubt=doubt)
         await writer.send(
             draft,

@@ -90,7 +90,7 @@ async def meta_without(client: Client, system: System, server: str) -> Meta:
         who = (
             f"its leader {meta.leader} does not answer" if meta.leader else "it has no leader now"
         )
-        raise Refused(f"{cluster_text(meta)} cannot give up a member: {who}")
+        raise Refused(f"{cluster_text(meta)} cannot remove a member: {who}")
     if meta.peer(server) is None:
         members = ", ".join(
             sorted({*filter(None, [meta.leader]), *(peer.name for peer in meta.peers)})

@@ -153,7 +153,7 @@ PULL = (
     ),
     Field(
         "max_bytes", "Maximum bytes", "bytes", "Pull",
-        "The most bytes that one pull request may request.", flag="max-pull-bytes",
+        "The most bytes that one pull may ask for.", flag="max-pull-bytes",
         absent="unlimited",
     ),
     Field(

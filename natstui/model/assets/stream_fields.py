@@ -257,7 +257,7 @@ ACCESS = (
     ),
     Field(
         "deny_purge", "Deny purge", "switch", "Access",
-        "The stream cannot be purged; this cannot be undone.",
+        "Forbids purging; cannot be switched off again.",
         default=False, flag="deny-purge",
     ),
     Field(

@@ -201,7 +201,7 @@ def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
         if text_at(config, "discard") != "new":
             yield Problem(path, "discard new per subject needs discard new")
         elif number_at(config, "max_msgs_per_subject") <= 0:
-            yield Problem(path, "discard new per subject needs a maximum of messages per subject")
+            yield Problem(path, "discard new per subject needs max messages per subject")
     if is_on(config, "allow_rollup_hdrs") and is_on(config, "deny_purge"):
         yield Problem("allow_rollup_hdrs", "roll-ups remove messages: switch deny purge off")
 

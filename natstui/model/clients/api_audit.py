@@ -54,5 +54,5 @@ def audit_text(audit: ApiAudit) -> str:
     return (
         f"{counted(audit.requests_count, 'request')} of other clients in "
         f"{duration_text(audit.elapsed_s)} ({per_s}/s), {counted(audit.errors_count, 'error')}; "
-        f"{audit.ended}; natstui paused its polling and read {cost}"
+        f"{audit.ended}; polling was paused; natstui read {cost}"
     )

@@ -9,7 +9,7 @@ from natstui.units import bytes_text, counted, duration_text
 
 _NAMED_COUNT = 12
 IDLE = "an idle client is listed only once its pull expires"
-_ANONYMOUS = "without a reply subject, like all plain publishes: their client cannot be identified"
+_ANONYMOUS = "no reply subject (plain publishes have none): the client cannot be identified"
 
 
 def summary(seen: Connections, *, closed: bool) -> str:

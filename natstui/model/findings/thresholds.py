@@ -106,7 +106,12 @@ FALLING_PER_S = _threshold(
     1.0, "falling behind, rate", "msgs/s", "a backlog that grows more slowly is not falling behind"
 )
 FALLING_MSGS = int(
-    _threshold(10, "falling behind, backlog", "msgs", "a smaller backlog is not falling behind")
+    _threshold(
+        10,
+        "falling behind, backlog",
+        "msgs",
+        "with fewer messages pending, it is not falling behind",
+    )
 )
 FALLING_BEHIND_S = _threshold(
     10.0, "falling behind, time", "s",
@@ -122,7 +127,7 @@ ACKS_AGAIN_SHARE = _threshold(
     "above this share of acks for redelivered messages, and without naks, ack wait is too short",
 )  # fmt: skip
 ACKS_LATE_SHARE = _threshold(
-    0.25, "acks of repeats, late", "share",
+    0.25, "late acks of redeliveries", "share",
     "share of ack wait; only a p99 ack time above it makes ack wait the cause of redeliveries",
 )  # fmt: skip
 GIVEN_UP_KEPT_S = _threshold(
@@ -183,7 +188,7 @@ FORECAST_LEAST_S = _threshold(
 )  # fmt: skip
 FORECAST_REACH = _threshold(
     100.0, "forecast, reach", "times",
-    "a recording forecasts no limit further ahead than its own length multiplied by this",
+    "forecasts reach at most this many times the length of the recording",
 )  # fmt: skip
 SUBJECTS_MOST = int(
     _threshold(

@@ -39,7 +39,7 @@ def _of_acks(tapped: Tapped) -> str:
     counts = tapped.counts
     parts = (
         (counts.repeated_acks_count, "after a redelivery"),
-        (counts.again_acks_count, "for messages acked before"),
+        (counts.again_acks_count, "of messages that were already acked"),
     )
     told = ", ".join(f"{count:,} {what}" for count, what in parts if count)
     return f" ({told})" if told else ""

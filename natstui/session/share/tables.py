@@ -38,7 +38,7 @@ from natstui.units import counted
 
 _UNITS = {
     "_at_us": "µs since 1970, UTC",
-    "_mono_us": "µs on the engine's steady clock",
+    "_mono_us": "µs on the engine's monotonic clock",
     "_us": "µs",
     "_ns": "ns",
     "_s": "s",
@@ -109,7 +109,7 @@ def unit_of(name: str) -> str:
 
 
 _FLAGS = {"push_bound", "paused", "partial"}
-_AT = Column("at_us", _UNITS["_at_us"], "when the row was seen")
+_AT = Column("at_us", _UNITS["_at_us"], "when this was measured")
 
 
 def _columns(text_of: dict[str, str]) -> tuple[Column, ...]:
@@ -176,7 +176,7 @@ BENCH_INTERVAL = Table(
 )
 BENCH_LATENCY = Table(
     "bench_latency",
-    "one row per bucket of the latencies in a report; counts of a bucket may be added up",
+    "one row per latency histogram bucket of a report; counts of a bucket can be summed",
     _columns(
         {
             "run_id": "which run",

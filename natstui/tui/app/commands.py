@@ -291,7 +291,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(
         ("contexts", "ctx"),
         "[NAME]",
-        "watched systems: show or add NAME; -NAME stops watching it",
+        "watched systems: show them; NAME adds one, -NAME removes one",
         _contexts,
         "server",
     ),

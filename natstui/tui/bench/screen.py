@@ -431,7 +431,7 @@ class BenchmarkScreen(LiveScreen):
             caption = caption.stylize(style_of("primary"), *full.span())
         self.caption.update(caption, layout=False)
         self.big.show(main_figures(view), is_large=view.finished is not None)
-        none = f"no benchmark has run{_pick_hint(self)}, which also has ready scenarios"
+        none = f"no benchmark has run{_pick_hint(self)}, with ready scenarios"
         none = none if view.planned is None else ""
         self.summary.show(view.summed, none, uncorrected=self._with_uncorrected)
         if view.planned is None:

@@ -210,7 +210,7 @@ class RestoreScreen(_MovingScreen):
 
     def asks(self) -> tuple[str, str]:
         """Return the question for the folder, and what is offered."""
-        return "Restore which folder (on the engine's machine)?", ""
+        return "Folder to restore, on the machine of natstui's engine", ""
 
     def begin(self) -> None:
         """Read the folder first."""

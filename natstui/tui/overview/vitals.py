@@ -20,8 +20,8 @@ VITALS_HELP = (
     ("PENDING", "Messages waiting for delivery, over all consumers."),
     (
         "STORAGE",
-        "Used file storage of the account, as a share of its limit; without a limit, of all "
-        "servers.",
+        "File storage that the account uses, as a share of its limit; without a limit, as a share "
+        "of what all servers have.",
     ),
 )
 """What the figures mean: name, explanation."""

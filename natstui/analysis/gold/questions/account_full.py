@@ -141,7 +141,7 @@ def soon_full(rows: DataFrame) -> DataFrame:
     rows = rows.where(is_full | ((left_s <= _TOLD_S) & F.col("latest_at_us").isNotNull()))
     weight = F.when(left_s < 3600, 74).when(left_s < 86_400, 57).otherwise(38)
     ahead = F.concat(
-        F.lit("at this growth its "), "what", F.lit(" is full on "), moment("full_at_us")
+        F.lit("at this rate its "), "what", F.lit(" is full on "), moment("full_at_us")
     )
     full = F.concat(F.lit("its "), "what", F.lit(" is full"))
     used = F.format_string("%d of %d bytes used", "used_bytes", "limit_bytes")

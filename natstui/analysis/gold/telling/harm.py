@@ -203,8 +203,8 @@ ADVISED: dict[tuple[str, str], Advised] = {
     **{
         ("change", trouble): Advised(
             harm, "",
-            "Check whether the change was meant: `natstui` shows the configuration as it is, and "
-            "a change made here can be undone.",
+            "Check whether the change was intended: `natstui` shows the current configuration, "
+            "and can undo its own changes.",
         )
         for trouble, harm in (("stuck", "stuck"), ("lagging", "late"), ("redelivery", "wasteful"))
     },

@@ -50,7 +50,10 @@ async def given_up(
     stream, name = info["config"]["name"], consumer["name"]
     made_us = time_us(consumer["created"])
     found, told = set[int](), list[str]()
-    for known, where in ((recorded, "in recordings"), (heard, "heard since natstui looks on")):
+    for known, where in (
+        (recorded, "in recordings"),
+        (heard, "heard since natstui began to listen"),
+    ):
         # What was announced before it was made is about another one of its name.
         some = {seq for at_us, seq in known if at_us >= made_us}
         told += [f"{len(some):,} {where}"] if known else []

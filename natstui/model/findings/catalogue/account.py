@@ -8,14 +8,14 @@ A_STORAGE_FULL = Kind(
     "NT-A01", "account", "critical", "storage full",
     "the account has nearly used up its file storage",
     "which streams use most storage (`1`, sorted by bytes)",
-    "`P` purges, `e` lowers limits of streams; or raise the limit of the account",
-    "`nats server check jetstream`, audit SERVER_005", 0.0, 0.0, ("account, full",),
+    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
+    "`nats server check jetstream`; `nats audit` SERVER_005", 0.0, 0.0, ("account, full",),
 )  # fmt: skip
 A_MEMORY_FULL = Kind(
     "NT-A02", "account", "critical", "memory full",
     "the account has nearly used up its memory storage",
     "which memory streams are the largest",
-    "`P` purges, `e` lowers limits of streams; or raise the limit of the account",
+    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, full",),
 )  # fmt: skip
 A_CONNECTIONS_FULL = Kind(
@@ -23,34 +23,34 @@ A_CONNECTIONS_FULL = Kind(
     "servers refuse clients of the account: it has as many connections as it may have",
     "which clients connect most (`natstui connections`), and whether one leaks connections",
     "close connections that nobody needs, or raise the account's max connections",
-    "audit ACCOUNTS_001", 0.0, 30.0, ("connections refused",),
+    "`nats audit` ACCOUNTS_001", 0.0, 30.0, ("connections refused",),
 )  # fmt: skip
 A_STORAGE_NEAR = Kind(
     "NT-A21", "account", "warning", "storage near limit",
     "the account is near the limit of its file storage",
     "which streams use most storage (`1`, sorted by bytes), and which grow",
-    "`P` purges, `e` lowers limits of streams; or raise the limit of the account",
+    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, near",),
 )  # fmt: skip
 A_MEMORY_NEAR = Kind(
     "NT-A22", "account", "warning", "memory near limit",
     "the account is near the limit of its memory storage",
     "which memory streams are the largest",
-    "`P` purges, `e` lowers limits of streams; or raise the limit of the account",
+    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, near",),
 )  # fmt: skip
 A_STREAMS_NEAR = Kind(
     "NT-A23", "account", "warning", "streams near limit",
     "the account is near its limit of streams",
     "whether clients create streams and never delete them",
-    "`ctrl+d` deletes an unused one; or raise the limit of the account",
+    "delete an unused stream (`ctrl+d`), or raise the limit of the account",
     "`nats server check jetstream --streams`", 0.0, 0.0, ("near",),
 )  # fmt: skip
 A_CONSUMERS_NEAR = Kind(
     "NT-A24", "account", "warning", "consumers near limit",
     "the account is near its limit of consumers",
     "whether clients create durables and never delete them",
-    "`ctrl+d` deletes an unused one; or raise the limit of the account",
+    "delete an unused consumer (`ctrl+d`), or raise the limit of the account",
     "`nats server check jetstream --consumers`", 0.0, 0.0, ("near",),
 )  # fmt: skip
 A_API_ERRORS = Kind(

@@ -80,21 +80,21 @@ PULLS_REFUSED = Kind(
     "NT-C39", "consumer", "warning", "pulls refused",
     "nothing was ever delivered: the pulls conflict with the consumer's settings and are refused",
     "whether batch, expiry, max bytes and group of the pulls match the consumer's configuration",
-    "change the pulls of the client, or `e` and raise max batch, max expires or max bytes",
+    "change the pulls of the client, or raise max batch, max expires or max bytes (`e`)",
     "", 0.0, 0.0, ("no pulls after",),
 )  # fmt: skip
 STALLED = Kind(
     "NT-C11", "consumer", "critical", "pull max bytes too small",
     "clients pull and messages are pending, but none is delivered",
     "whether the max bytes of the pulls is below the size of the next message (`m`)",
-    "raise the max bytes of the pulls; if that does not help, `.` step down elects a new leader",
+    "raise the max bytes of the pulls; if that does not help, elect a new leader (`.`, step down)",
     "netdata pull diagnosis 3", 0.0, 0.0, ("stalled",),
 )  # fmt: skip
 PUSH_STALLED = Kind(
     "NT-C15", "consumer", "critical", "push consumer stalled",
     "a client is subscribed and messages are pending, but none is delivered",
     "the log of the subscriber, and of the server that leads the consumer",
-    "restart the subscriber; `.` step down elects a new leader",
+    "restart the subscriber; elect a new leader (`.`, step down)",
     "", 0.0, 0.0, ("stalled",),
 )  # fmt: skip
 SKIPPED = Kind(
@@ -109,7 +109,7 @@ OWN_THRESHOLD = Kind(
     "NT-C13", "consumer", "critical", "past its threshold",
     "a critical threshold in the consumer's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the consumer has set",
-    "`e`, section Monitoring, changes the threshold",
+    "change the threshold (`e`, section Monitoring)",
     "Insights CONSUMER_006 to 011", 0.0, 0.0, (),
 )  # fmt: skip
 GAVE_UP = Kind(
@@ -130,7 +130,7 @@ FALLING_BEHIND = Kind(
     "NT-C23", "consumer", "warning", "lagging",
     "messages arrive faster than the clients process them",
     "delivered/s and ack pending: are the clients slow, or too few?",
-    "start more clients, or `e` and raise max ack pending if that limits delivery",
+    "start more clients, or raise max ack pending if that limits delivery (`e`)",
     "Insights CONSUMER_008", 0.0, 5.0,
     ("falling behind, window", "falling behind, rate", "falling behind, backlog",
      "falling behind, time"),
@@ -147,7 +147,7 @@ REDELIVERING = Kind(
     "NT-C26", "consumer", "warning", "redelivered again and again",
     "most deliveries are redeliveries",
     "whether the client needs longer than ack wait; naks in the events (`3`)",
-    "fix the client, or `e` and raise ack wait",
+    "fix the client, or raise ack wait (`e`)",
     "Insights CONSUMER_011, OPT_SYS_002", 0.0, 1.0, ("repeats", "repeats, fewest"),
 )  # fmt: skip
 PAUSED = Kind(
@@ -160,7 +160,7 @@ ACK_WAIT_SHORT = Kind(
     "NT-C29", "consumer", "warning", "acked after ack wait",
     "the client acks later than ack wait allows, so messages are delivered twice",
     "whether the client needs longer for a message than ack wait",
-    "`e` and raise ack wait, or let the client send in-progress acks",
+    "raise ack wait (`e`), or let the client send in-progress acks",
     "", 0.0, 2.0, ("near", "ack samples", "acks of repeats", "acks of repeats, late", "repeats",
                    "repeats, share", "repeats, fewest"),
 )  # fmt: skip
@@ -168,7 +168,7 @@ MAX_WAITING = Kind(
     "NT-C30", "consumer", "warning", "max waiting reached",
     "the limit of open pull requests is reached: further pulls are refused",
     "how many clients pull, and how long their pulls stay open",
-    "`e` and raise max waiting, or pull with larger batches",
+    "raise max waiting (`e`), or pull with larger batches",
     "Insights CONSUMER_007", 1.0, 5.0,
 )  # fmt: skip
 REPLICA_AWAY = Kind(
@@ -189,13 +189,13 @@ PAST_THE_END = Kind(
     "NT-C33", "consumer", "warning", "start is beyond the end of the stream",
     "the consumer starts at a sequence or a time that is not reached yet",
     "the start of the consumer, compared with the last sequence of the stream",
-    "delete the consumer and create it with another start, or wait",
+    "create the consumer again with another start position, or wait",
 )  # fmt: skip
 EXPIRING = Kind(
     "NT-C35", "consumer", "warning", "expires soon",
     "the inactive threshold is nearly reached: the server will then delete the consumer",
     "whether a client should use the consumer",
-    "start the client, or `e` and raise the inactive threshold",
+    "start the client, or raise the inactive threshold (`e`)",
     "", 0.0, 0.0, ("near",),
 )  # fmt: skip
 LATE = Kind(
@@ -209,7 +209,7 @@ LEADER_FLAPS = Kind(
     "NT-C37", "consumer", "warning", "leader changes often",
     "the leader of the consumer changes again and again",
     "load and network of the servers that store the replicas",
-    "`nats server report jetstream`; `.` step down elects a new leader",
+    "`nats server report jetstream`; elect a new leader (`.`, step down)",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
@@ -295,7 +295,7 @@ DIED_UNACKED = Kind(
     "NT-C50", "consumer", "warning", "client closed with unacked messages",
     "the connection of a client ended while messages were ack pending: they wait for ack wait",
     "the log of that client: why it ended",
-    "start the client: after ack wait its pull receives them again; `e` and lower ack wait",
+    "start the client: after ack wait its pull receives them again; lower ack wait (`e`)",
     "Insights CONSUMER_006", 0.0, 0.0, ("no subscriber", "unknown pace", "fetch loop"),
     window_s=UNKNOWN_PACE_S,
 )  # fmt: skip
@@ -315,16 +315,16 @@ NAKS = Kind(
 )  # fmt: skip
 WAITS_FOR_BACKOFF = Kind(
     "NT-C56", "consumer", "info", "waits for backoff",
-    "messages that were not acked wait for their next delivery by the backoff",
+    "unacked messages wait out the backoff before their next delivery",
     "the backoff of the consumer",
-    "wait, or `e` and shorten the backoff",
+    "wait, or shorten the backoff (`e`)",
     "", 0.0, 0.0, (),
 )  # fmt: skip
 NEAR_ACK_LIMIT = Kind(
     "NT-C51", "consumer", "info", "near max ack pending",
     "the number of ack pending messages is close to its limit",
     "whether the client acks as fast as it receives",
-    "`e` and raise max ack pending",
+    "raise max ack pending (`e`)",
     "Insights OPT_SYS_003", 2.0, 2.0, ("near",),
 )  # fmt: skip
 ORIGINAL_PACE = Kind(
@@ -337,7 +337,7 @@ RATE_LIMITED = Kind(
     "NT-C53", "consumer", "info", "rate limit reached",
     "the rate limit of the consumer (bits per second) slows delivery",
     "the rate limit, compared with the rate of the publishers",
-    "`e` and raise the rate limit, or remove it",
+    "raise the rate limit (`e`), or remove it",
 )  # fmt: skip
 
 CONSUMER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))

@@ -11,7 +11,7 @@ V_DOWN = Kind(
     "NT-V01", "server", "critical", "server down", "the server has stopped replying",
     "whether the process runs and the network is reachable; the server's log",
     "start the server again; if it will not come back: `natstui meta peer-remove`",
-    "`nats server check meta`, audit META_001",
+    "`nats server check meta`; `nats audit` META_001",
 )  # fmt: skip
 V_NO_META = Kind(
     "NT-V02", "server", "critical", "meta group without quorum",
@@ -39,28 +39,28 @@ V_EXPIRED = Kind(
     "NT-V05", "server", "critical", "certificate expired",
     "the server's certificate has expired, or expires within days: clients then refuse it",
     "who renews it", "renew the certificate, then reload the server",
-    "`nats server check server --tls`, audit SERVER_008", 0.0, 0.0, ("certificate, soon",),
+    "`nats server check server --tls`; `nats audit` SERVER_008", 0.0, 0.0, ("certificate, soon",),
 )  # fmt: skip
 V_CONNECTIONS_FULL = Kind(
     "NT-V06", "server", "critical", "connections full",
     "it has as many connections as it accepts: further clients are refused",
     "which clients open most connections (`W`), and whether one leaks connections",
     "raise max_connections in its configuration and reload it, or add servers",
-    "audit ACCOUNTS_001",
+    "`nats audit` ACCOUNTS_001",
 )  # fmt: skip
 V_STORAGE_NEAR = Kind(
     "NT-V21", "server", "warning", "server storage nearly full",
     "JetStream has nearly used up the file storage of the server",
     "which streams use most storage (`1`, sorted by bytes), and which grow",
     "`P` purges, `e` lowers limits of streams; or raise max_file_store",
-    "audit SERVER_005, Insights JETSTREAM_007", 0.0, 0.0, ("server store, near",),
+    "`nats audit` SERVER_005, Insights JETSTREAM_007", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 V_MEMORY_NEAR = Kind(
     "NT-V22", "server", "warning", "server memory store nearly full",
     "JetStream has nearly used up the memory storage of the server",
     "which memory streams are the largest",
     "`P` purges, `e` lowers limits of streams; or raise max_memory_store",
-    "audit SERVER_005", 0.0, 0.0, ("server store, near",),
+    "`nats audit` SERVER_005", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 V_RESTARTED = Kind(
     "NT-V23", "server", "warning", "server restarts again and again",
@@ -74,13 +74,13 @@ V_SLOW = Kind(
     "the server closed connections of clients that did not read fast enough",
     "the closed connections (`W`, then `o`) and their reasons",
     "let the client read faster, or start more clients; for core subscriptions, use a stream",
-    "Insights SERVER_004, audit SERVER_004", 0.0, 0.0, (),
+    "Insights SERVER_004; `nats audit` SERVER_004", 0.0, 0.0, (),
 )  # fmt: skip
 V_VERSIONS = Kind(
     "NT-V25", "account", "warning", "versions differ",
     "servers run different versions: an older one may refuse streams of a newer one",
     "whether an upgrade is in progress", "upgrade the remaining servers",
-    "Insights SERVER_002, audit SERVER_002", 10.0, 0.0,
+    "Insights SERVER_002; `nats audit` SERVER_002", 10.0, 0.0,
 )  # fmt: skip
 V_META_FLAPS = Kind(
     "NT-V36", "server", "warning", "meta leader changes often",
@@ -111,14 +111,14 @@ V_EXPIRES = Kind(
     "NT-V29", "server", "warning", "certificate expires",
     "the server's certificate expires within days",
     "who renews it", "renew the certificate, then reload the server",
-    "audit SERVER_008", 0.0, 0.0, ("certificate",),
+    "`nats audit` SERVER_008", 0.0, 0.0, ("certificate",),
 )  # fmt: skip
 V_BUSY = Kind(
     "NT-V30", "server", "warning", "server CPU busy",
     "the server uses nearly all CPU cores of its machine",
     "which clients send most (`W`), and how many streams the server leads",
     "balance the leaders (`natstui balance`), or add servers",
-    "audit SERVER_003", 10.0, 5.0, ("server cpu",),
+    "`nats audit` SERVER_003", 10.0, 5.0, ("server cpu",),
 )  # fmt: skip
 V_LINK_LOST = Kind(
     "NT-V32", "server", "warning", "gateway or leafnode lost",
@@ -143,14 +143,14 @@ V_CONNECTIONS = Kind(
     "NT-V35", "server", "warning", "connections near limit",
     "the server is close to its limit of connections",
     "which clients open most connections (`W`)", "raise max_connections, or add servers",
-    "audit ACCOUNTS_001", 0.0, 0.0, ("server store, near",),
+    "`nats audit` ACCOUNTS_001", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 V_MEMORY_OUTLIER = Kind(
     "NT-V52", "server", "info", "memory outlier",
     "the server uses far more memory than the others of its cluster",
     "which memory streams the server has, and which clients are slow (`W`)",
     "balance the leaders (`natstui balance`); read the server's log",
-    "Insights CLUSTER_001, audit CLUSTER_001", 30.0, 30.0,
+    "Insights CLUSTER_001; `nats audit` CLUSTER_001", 30.0, 30.0,
     ("memory outlier", "memory outlier, least"),
 )  # fmt: skip
 V_UNBALANCED = Kind(

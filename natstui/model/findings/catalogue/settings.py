@@ -8,51 +8,51 @@ K_AGE_BELOW_WAIT = Kind(
     "NT-K01", "consumer", "warning", "age below ack wait",
     "messages expire before ack wait is over: they are never redelivered",
     "max age of the stream, compared with ack wait and backoff of the consumer",
-    "`e` and raise max age, or lower ack wait",
+    "raise max age (`e`), or lower ack wait",
 )  # fmt: skip
 K_ONE_PENDING = Kind(
     "NT-K02", "consumer", "info", "one at a time",
     "max ack pending is 1: one message at a time, however many clients there are",
     "whether strict order is intended",
-    "`e` and raise max ack pending",
+    "raise max ack pending (`e`)",
 )  # fmt: skip
 K_UNLIMITED_DELIVERIES = Kind(
     "NT-K03", "consumer", "info", "unlimited deliveries",
     "a message that is never acked is delivered again and again",
     "what the client does with a message that it cannot process",
-    "`e` and set max deliver; the events then name the dropped messages",
+    "set max deliver (`e`); the events then name the dropped messages",
 )  # fmt: skip
 K_UNUSED = Kind(
     "NT-K04", "consumer", "info", "unused",
     "nothing was delivered for weeks, and no client pulls",
     "whether the consumer is needed: on work queue and interest streams it keeps messages",
-    "`ctrl+d` deletes it",
+    "delete it (`ctrl+d`)",
     "Insights OPT_IDLE_003, OPT_IDLE_004", 0.0, 0.0, ("unused",),
 )  # fmt: skip
 K_EXPIRES_BEFORE_ACK = Kind(
     "NT-K05", "consumer", "info", "threshold below ack wait",
     "the inactive threshold is below ack wait: the consumer is deleted before any redelivery",
     "both durations",
-    "`e` and raise the inactive threshold",
+    "raise the inactive threshold (`e`)",
 )  # fmt: skip
 K_FEWER_REPLICAS = Kind(
     "NT-K06", "consumer", "info", "fewer replicas",
     "the consumer has fewer replicas than its stream: losing one server may lose its position",
     "whether that is intended",
-    "`e` and raise the replicas",
+    "raise the replicas (`e`)",
 )  # fmt: skip
 K_BACKOFF_CUT = Kind(
     "NT-K07", "consumer", "info", "backoff repeats",
     "max deliver is not set, so the last step of the backoff repeats for ever",
     "the backoff and max deliver",
-    "`e` and set max deliver",
+    "set max deliver (`e`)",
 )  # fmt: skip
 K_NO_LIMIT = Kind(
     "NT-K21", "stream", "info", "no limit",
     "messages, bytes and age are unlimited: the stream grows until the account or disk is "
     "full",
     "how much the stream stores per day",
-    "`e` and set max bytes or max age",
+    "set max bytes or max age (`e`)",
     "Insights OPT_SYS_001",
 )  # fmt: skip
 K_MEMORY = Kind(
@@ -65,38 +65,38 @@ K_ONE_REPLICA = Kind(
     "NT-K23", "stream", "info", "one replica",
     "the stream has one replica: it is down when its server is down",
     "whether the stream may be unavailable",
-    "`e` and set 3 replicas",
+    "set 3 replicas (`e`)",
 )  # fmt: skip
 K_INACTIVE = Kind(
     "NT-K24", "stream", "info", "inactive", "nothing was stored in the stream for weeks",
     "whether the stream is needed; each replica costs resources on its server",
-    "`ctrl+d` deletes the stream, or `e` and lower the replicas",
+    "delete the stream (`ctrl+d`), or lower the replicas (`e`)",
     "Insights OPT_IDLE_002 and over-replicated idle stream", 0.0, 0.0, ("inactive",),
 )  # fmt: skip
 K_NO_DIRECT = Kind(
     "NT-K25", "stream", "info", "no direct get",
     "only the leader serves reads of messages, and natstui measures lag more slowly",
     "allow direct",
-    "`e` and allow direct",
+    "allow direct (`e`)",
 )  # fmt: skip
 K_NO_ACK = Kind(
     "NT-K26", "stream", "info", "publishes unconfirmed",
     "publishers get no ack when a message is stored",
     "whether no ack is intended, as for streams that capture core subjects",
-    "`e` and allow acks",
+    "allow acks (`e`)",
 )  # fmt: skip
 K_SHORT_DUPLICATES = Kind(
     "NT-K27", "stream", "info", "short duplicate window",
     "a message that is published again after a lost reply may be stored twice",
     "how long publishers wait for a reply, multiplied by their attempts",
-    "`e` and raise the duplicate window",
+    "raise the duplicate window (`e`)",
     "", 0.0, 0.0, ("duplicate window",),
 )  # fmt: skip
 K_LED_TOGETHER = Kind(
     "NT-K28", "stream", "info", "leaders on one server",
     "the server that leads the stream leads most of its consumers, too",
     "load of that server, compared with the others (CLUSTER in the details)",
-    "`.` step down elects a new leader; `nats server cluster balance` spreads leaders",
+    "elect a new leader (`.`, step down); `nats server cluster balance` spreads leaders",
     "Insights OPT: stream and consumers led by one server", 0.0, 0.0,
     ("leaders together", "leaders together, fewest"),
 )  # fmt: skip

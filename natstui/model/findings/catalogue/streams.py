@@ -35,14 +35,14 @@ S_LOST = Kind(
 S_REFUSING = Kind(
     "NT-S05", "stream", "critical", "stream full", "the stream is full and rejects publishes",
     "what fills the stream: publishers, or consumers that do not ack",
-    "`e` and raise the limits or set discard old; `P` purges messages",
+    "raise the limits or set discard old (`e`); purge messages (`P`)",
     "Insights JETSTREAM_010", 0.0, 0.0, ("full",),
 )  # fmt: skip
 S_SILENT = Kind(
     "NT-S06", "stream", "critical", "mirror not active",
     "the stream has lost contact with its origin; the lag shown may still be 0",
     "whether the servers of the origin run, and whether they can be reached",
-    "start the servers of the origin, or `e` and remove the source",
+    "start the servers of the origin, or remove the source (`e`)",
     "Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0,
     ("silent source", "silent source, restart"),
 )  # fmt: skip
@@ -50,13 +50,13 @@ S_SOURCE_ERROR = Kind(
     "NT-S07", "stream", "critical", "source error",
         "the origin of the stream replies with an error",
     "the error, and the permissions and domain of the source",
-    "`e` and fix the source",
+    "fix the source (`e`)",
 )  # fmt: skip
 S_UNSERVED = Kind(
     "NT-S21", "stream", "warning", "orphaned messages",
     "a work queue has messages that no consumer filter matches",
     "the subjects of the messages (`m`), compared with the filters of the consumers",
-    "add a consumer (`a` in its consumers), or `e` and drop the subjects, or `P` purges them",
+    "add a consumer (`a` in its consumers), or drop the subjects (`e`), or purge them (`P`)",
     "", 0.0, 0.0, ("orphaned",),
 )  # fmt: skip
 S_NO_INTEREST = Kind(
@@ -80,7 +80,7 @@ S_PEER_LAGS = Kind(
         "a replica of the stream is far behind the leader",
     "disk and network of that server",
     "wait until the replica catches up; `nats stream cluster peer-remove` moves it elsewhere",
-    "audit JETSTREAM_001, io.nats.monitor.peer-lag-critical", 2.0, 2.0, ("replica lag",),
+    "`nats audit` JETSTREAM_001, io.nats.monitor.peer-lag-critical", 2.0, 2.0, ("replica lag",),
 )  # fmt: skip
 S_SOURCE_LAGS = Kind(
     "NT-S25", "stream", "warning", "mirror lagging",
@@ -93,56 +93,56 @@ S_NEAR = Kind(
     "NT-S26", "stream", "warning", "stream nearly full",
     "the stream is near a limit; beyond it, publishes or consumers are rejected",
     "what fills the stream, and how fast",
-    "`e` and raise the limits; `P` purges messages that are not needed",
-    "Insights (message limit) and JETSTREAM_010, audit JETSTREAM_003", 0.0, 2.0, ("near",),
+    "raise the limits (`e`); purge messages that are not needed (`P`)",
+    "Insights (message limit) and JETSTREAM_010; `nats audit` JETSTREAM_003", 0.0, 2.0, ("near",),
 )  # fmt: skip
 S_FULL_SOON = Kind(
     "NT-S42", "stream", "warning", "stream full soon",
     "growing at this rate, the stream soon reaches a limit and rejects publishes",
     "what fills the stream, and whether that continues",
-    "`e` and raise the limits; `P` purges messages that are not needed",
+    "raise the limits (`e`); purge messages that are not needed (`P`)",
     "", 0.0, 2.0, ("full soon", "full soon, trend", "full soon, held"),
 )  # fmt: skip
 S_SUBJECTS = Kind(
     "NT-S27", "stream", "warning", "many subjects",
     "the stream has so many subjects that the server needs much memory for them",
     "whether the subject has an id, so that every message gets a new subject",
-    "`e` and set max messages per subject, or publish to fewer subjects",
-    "audit JETSTREAM_002", 0.0, 0.0, ("subjects",),
+    "set max messages per subject (`e`), or publish to fewer subjects",
+    "`nats audit` JETSTREAM_002", 0.0, 0.0, ("subjects",),
 )  # fmt: skip
 S_OWN_SUBJECTS = Kind(
     "NT-S33", "stream", "warning", "subject per message",
     "nearly every message has a subject of its own, and the server keeps all of them in memory",
     "which part of the subject differs in each message: an id, a time",
-    "`e` and set max messages per subject or max age; let publishers put the id into a header",
-    "audit JETSTREAM_002", 2.0, 5.0, ("own subjects", "own subjects, fewest"),
+    "set max messages per subject or max age (`e`); let publishers put the id into a header",
+    "`nats audit` JETSTREAM_002", 2.0, 5.0, ("own subjects", "own subjects, fewest"),
 )  # fmt: skip
 S_OWN_THRESHOLD = Kind(
     "NT-S08", "stream", "critical", "past its critical threshold",
     "a critical threshold in the stream's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the stream has set",
-    "`e`, section Monitoring, changes the threshold",
+    "change the threshold (`e`, section Monitoring)",
     "`nats server check stream`, Insights JETSTREAM_018 to 027",
 )  # fmt: skip
 S_OWN_WARNING = Kind(
     "NT-S32", "stream", "warning", "past its warning threshold",
     "a warning threshold in the stream's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the stream has set",
-    "`e`, section Monitoring, changes the threshold",
+    "change the threshold (`e`, section Monitoring)",
     "`nats server check stream`",
 )  # fmt: skip
 S_HOLES = Kind(
     "NT-S28", "stream", "warning", "many holes",
     "most sequences between its first and last message are deleted",
     "why the first message stays: a consumer that never acks, or a key that never changes",
-    "`P` purges messages up to a sequence",
+    "purge messages up to a sequence (`P`)",
     "", 0.0, 0.0, ("holes", "holes, fewest"),
 )  # fmt: skip
 S_LEADER_FLAPS = Kind(
     "NT-S29", "stream", "warning", "leader changes often",
         "the leader of the stream changes again and again",
     "load and network of the servers that store the replicas",
-    "`nats server report jetstream`; `.` step down elects a new leader",
+    "`nats server report jetstream`; elect a new leader (`.`, step down)",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
@@ -163,7 +163,7 @@ S_ORIGIN_MISSING = Kind(
     "NT-S11", "stream", "critical", "mirror origin missing",
     "the origin of this mirror or source does not exist",
     "the name of the origin in the configuration, and whether the origin was deleted",
-    "create the origin again, or `e` and correct the source",
+    "create the origin again, or correct the source (`e`)",
     "Insights JETSTREAM_015", 2.0, 0.0, (),
 )  # fmt: skip
 S_AHEAD = Kind(
@@ -184,7 +184,7 @@ S_MOVE_HANGS = Kind(
     "NT-S41", "stream", "warning", "move or scale hangs",
     "the replicas should move to other servers, but the move makes no progress",
     "whether the target servers run",
-    "start the target servers, or `e` and restore the old replicas and placement",
+    "start the target servers, or restore the old replicas and placement (`e`)",
     "", 0.0, 0.0, ("move hangs",),
 )  # fmt: skip
 S_STOPPED = Kind(
@@ -200,12 +200,12 @@ S_SOURCE_UNMATCHED = Kind(
     "NT-S35", "stream", "warning", "filter of source matches nothing",
     "the filter of a source matches no message of the origin",
     "the spelling of the filter, compared with the subjects of the origin",
-    "`e` and correct the filter of the source",
+    "correct the filter of the source (`e`)",
 )  # fmt: skip
 S_PILE_UP = Kind(
     "NT-S36", "stream", "warning", "consumers piling up",
     "consumers are created again and again, and no client uses them",
-    "which client creates a consumer each time it starts, and does not delete it (`2`, by age)",
+    "which client creates a consumer at each start and never deletes it (`2`, sorted by age)",
     "let the client reuse one name or set an inactive threshold; delete the unused consumers",
     "Insights OPT (consumer leak)", 0.0, 5.0, ("piling up", "piling up, window"),
 )  # fmt: skip
@@ -213,8 +213,8 @@ S_CONSUMER_LIMIT = Kind(
     "NT-S37", "stream", "warning", "consumer limit reached",
     "the stream is at its limit of consumers: further ones are refused",
     "whether all consumers of the stream are used",
-    "`e` and raise max consumers, or delete unused consumers",
-    "audit JETSTREAM_003", 0.0, 0.0, (),
+    "raise max consumers (`e`), or delete unused consumers",
+    "`nats audit` JETSTREAM_003", 0.0, 0.0, (),
 )  # fmt: skip
 S_BATCH_ABANDONED = Kind(
     "NT-S39", "stream", "warning", "atomic batch abandoned",
@@ -227,13 +227,13 @@ S_FULL_SUBJECT = Kind(
     "NT-S13", "stream", "critical", "full per subject",
     "some subjects are at max messages per subject: publishes to them are rejected",
     "whether older messages of these subjects are needed",
-    "`P` purges a subject, or `e` and raise max messages per subject",
+    "purge a subject (`P`), or raise max messages per subject (`e`)",
 )  # fmt: skip
 S_NO_META = Kind(
     "NT-S40", "stream", "warning", "object chunks without meta entry",
     "uploads were not completed: their chunks use space but belong to no object",
     "which upload was interrupted",
-    "`P` purges the subjects of these chunks; upload the object again",
+    "purge the subjects of these chunks (`P`); upload the object again",
     "", 0.0, 0.0, ("upload",),
 )  # fmt: skip
 S_PURGED = Kind(

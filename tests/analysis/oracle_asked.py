@@ -42,7 +42,7 @@ def _full(gold: Gold, told: Tell) -> Iterator[Row]:
             first = row["earliest_at_us"]
             yield told(
                 *account, 74 if left_s < 3600 else 57 if left_s < 86_400 else 38,
-                f"at this growth its {what} is full on {_moment(full)}",
+                f"at this rate its {what} is full on {_moment(full)}",
                 f"between {_moment(first)} and {_moment(last)} (95 % sure), "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second more, {used}",
                 f"{what} near" if row["used_bytes"] >= 0.8 * row["limit_bytes"]

@@ -128,8 +128,8 @@ def test_the_slow_demonstration_takes_a_hundred_steps_of_80_ms() -> None:
         (("[responses]\n", "[stream2]\n"), "stream2"),
         (('[responses]\nname = "R"\n', ""), "needs a table [responses]"),
         (('name = "R"', 'create = false'), "is made for the run"),
-        (("window = 10", "payload = { size = 8 }"), "has no room for who asked"),
-        (("batch = 5", 'acks = "none"'), "acknowledges each request"),
+        (("window = 10", "payload = { size = 8 }"), "are too few to hold who sent the request"),
+        (("batch = 5", 'acks = "none"'), "responders ack each request"),
         (("batch = 5", "naks = 0.1"), "every request gets a response"),
     ],
 )  # fmt: skip

@@ -139,7 +139,7 @@ async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(
         words = ("pub", "s", "x", "-J", "-H", "Nats-Rollup:all")
         asked = await run(shell, *words)
         assert asked.returncode == 5
-        assert "its roll-up removes 4 of 4 messages of S for good" in asked.stderr
+        assert "the roll-up removes 4 of 4 messages of S for good" in asked.stderr
         assert (await js.stream_info("S")).state.messages == 4
         wrong = await run(shell, *words, "--confirm", "other")
         assert wrong.returncode == 5

@@ -100,7 +100,7 @@ def test_stuck_writes_it_for_people_and_no_name_controls_the_terminal(server: Br
     _, told = asyncio.run(_audited(server, *command))
     head, _, rows = told.partition("API audit: ")
     assert head.startswith("ORDERS > billing: ")
-    assert "natstui paused its polling and read " in rows
+    assert "polling was paused; natstui read " in rows
     assert "CONSUMER.INFO.ORDERS.nope" in rows and "10014 consumer not found" in rows
     assert "\x1b" not in told and "\x9b" not in told and "\x07" not in told
 

@@ -96,7 +96,7 @@ async def test_publishers_are_named_by_the_answers_that_they_wait_for(
         mirror = await run(nats_server.url, tmp_path, "stream", "publishers", "M")
     _, *rows, plainly, cost = table.stdout.splitlines()
     assert {row.split()[0] for row in rows} == {"one", "two"}
-    assert "their client cannot be identified" in plainly and "it cost" in cost
+    assert "the client cannot be identified" in plainly and "it cost" in cost
     found = json.loads(whole.stdout)
     assert {(one["connection"]["name"], *one["subjects"]) for one in found["publishers"]} == {
         ("one", "s.one"), ("two", "s.two"),

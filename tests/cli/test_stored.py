@@ -134,7 +134,7 @@ async def test_what_cannot_be_read_is_said(shell: Shell, nats_server: Broker) ->
         (("--stream", "NONE"), 4, "stream not found"),
         (("s.>", "--durable", "C"), 2, "--durable is not supported here: natstui consumer sub"),
         (("s.>", "--ack"), 2, "--ack is not supported here: natstui consumer sub"),
-        (("s.>", "--graph"), 2, ":sub SUBJECT on the screen"),
+        (("s.>", "--graph"), 2, ":sub SUBJECT in the app"),
     ):
         done = await run(shell, "sub", *words)
         assert (done.returncode, done.stdout) == (code, ""), (words, done.stderr)

@@ -80,7 +80,7 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
 async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
     """Scale a stream, give up a copy, move it: nothing is lost."""
     done = await run(url, folder, "stream", "scale", "S", "2")
-    assert done.returncode == 0 and "it is whole on" in done.stdout, done.stderr
+    assert done.returncode == 0 and "it is current on" in done.stdout, done.stderr
     before = await members(nc, "S")
     assert len(before) == 2
     nobody = await run(url, folder, "stream", "peer-remove", "S", "--peer", "nope", "--yes")
@@ -91,7 +91,7 @@ async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
     assert await members(nc, "S") == before
     done = await run(url, folder, "stream", "peer-remove", "S", "--peer", before[0], "--yes")
     assert done.returncode == 0, done.stderr
-    assert f"{before[0]} has no copy any more; it is whole on" in done.stdout
+    assert f"{before[0]} has no copy any more; it is current on" in done.stdout
     after = await members(nc, "S")
     assert len(after) == 2 and before[0] not in after
     for words in (("scale", "S", "1"), ("edit", "S", "--replicas", "1")):

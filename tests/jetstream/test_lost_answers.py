@@ -92,7 +92,7 @@ async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
             await apply(Writer(client, journal), change)
         sentence = str(caught.value)
         assert "no answer on" in sentence
-        assert "it may have been done all the same; read again, " + shown in sentence
+        assert "it may still have been done; read again, " + shown in sentence
         assert journal.entries()[-1].outcome == "unknown"
         await client.close()
     await nc.close()
@@ -109,7 +109,7 @@ async def test_a_message_without_an_acknowledgement_may_be_stored_and_the_senten
         writer = Writer(client, Journal(tmp_path / "journal.jsonl"))
         wire.swallow = b"PUB s "
         asked = PublishMessage(1, "s", message_id="one")
-        with pytest.raises(OutcomeUnknown, match="may be stored all the same; sent again"):
+        with pytest.raises(OutcomeUnknown, match="may still have been stored; sent again"):
             await publish(writer, asked)
         assert (await publish(writer, asked)).duplicate
         assert [entry.outcome for entry in writer.journal.entries()] == ["unknown", "done"]

@@ -90,7 +90,7 @@ async def test_who_listens_is_known_at_once_and_who_publishes_by_the_answers_the
             await viewer.press("ctrl+x")
             await viewer.until(lambda: "mouth" in viewer.rows(), "who publishes")
             assert viewer.rows()["mouth"]["subjects"] == "s.a"
-            assert "without a reply subject, like all plain publishes" in viewer.words
+            assert "no reply subject (plain publishes have none)" in viewer.words
 
 
 async def test_what_is_not_allowed_is_said(nats_server_factory: Callable[..., Broker]) -> None:

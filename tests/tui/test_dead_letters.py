@@ -97,7 +97,9 @@ async def test_what_is_heard_is_known_and_a_guess_is_called_one(account: Account
     async with viewing(account.url) as viewer:
         await gave_up(nc, 3, acked=1)
         await at_dead_letters(viewer)
-        await viewer.until(lambda: "3 heard since natstui looks on" in viewer.words, "what it is")
+        await viewer.until(
+            lambda: "3 heard since natstui began to listen" in viewer.words, "what it is"
+        )
         assert set(viewer.rows()) == {"2", "3", "4"}
     async with viewing(account.url) as viewer:
         await at_dead_letters(viewer)

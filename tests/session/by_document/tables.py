@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-NEVER_NEGATIVE = ("messages", "sequence", "count", "bytes", "µs on the engine's steady clock")
+NEVER_NEGATIVE = ("messages", "sequence", "count", "bytes", "µs on the engine's monotonic clock")
 TEXTS = (
     "",
     "a",

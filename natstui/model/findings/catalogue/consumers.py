@@ -161,8 +161,8 @@ ACK_WAIT_SHORT = Kind(
     "the client acks later than ack wait allows, so messages are delivered twice",
     "whether the client needs longer for a message than ack wait",
     "raise ack wait (`e`), or let the client send in-progress acks",
-    "", 0.0, 2.0, ("near", "ack samples", "acks of repeats", "acks of repeats, late", "repeats",
-                   "repeats, share", "repeats, fewest"),
+    "", 0.0, 2.0, ("near", "ack samples", "acks of repeats", "late acks of redeliveries",
+                   "repeats", "repeats, share", "repeats, fewest"),
 )  # fmt: skip
 MAX_WAITING = Kind(
     "NT-C30", "consumer", "warning", "max waiting reached",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from dataclasses import fields, replace
-from typing import Any, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -76,22 +76,6 @@ def _may_hold_huge(value: Any) -> bool:
     return any(max(column, default=0) > _SIGNED_MAX for column in columns)
 
 
-def _ragged(value: Any) -> bool:
-    """Tell whether columns that belong together differ in length; we never write such columns."""
-    if isinstance(value, Snapshot):
-        tables: list[tuple[Any, tuple[str, ...]]] = [
-            (value.streams, _STREAMS),
-            (value.consumers, _CONSUMERS),
-        ]
-    else:
-        tables = [(each, ("buckets", "counts")) for each in _histograms(value)]
-    return any(
-        len(getattr(table, name)) != len(getattr(table, names[0]))
-        for table, names in tables
-        for name in names
-    )
-
-
 def with_later_columns(snapshot: Snapshot) -> Snapshot:
     """Fill in the columns that an older recording does not have, with their unknown value."""
     streams = _filled(snapshot.streams, _STREAMS)
@@ -108,12 +92,6 @@ def _filled(table: Any, names: tuple[str, ...]) -> Any:
     return replace(table, **{n: (_LATER[n],) * rows_count for n in known}) if known else table
 
 
-def _impossible(value: Any) -> bool:
-    """Return whether a bucket stands for a latency that no 64-bit number holds."""
-    buckets = (bucket for each in _histograms(value) for bucket in each.buckets)
-    return any(not 0 <= bucket < BUCKETS_COUNT for bucket in buckets)
-
-
 def _histograms(value: Any) -> list[LatencyCounts]:
     """Return the histograms inside a value."""
     match value:
@@ -124,34 +102,37 @@ def _histograms(value: Any) -> list[LatencyCounts]:
         case AcksCounted(times=times):
             return [times]
         case EvidenceSoFar(troubles=troubles):
-            return [one.times for trouble in troubles for one in trouble.acks.minutes]
+            return [minute.times for trouble in troubles for minute in trouble.acks.minutes]
         case _:
             return []
 
 
-def _uncountable(poll: Snapshot) -> bool:
-    """Return whether a counter or the engine's clock is below zero or beyond 64 bits."""
-    tables: tuple[tuple[Any, tuple[str, ...]], ...] = (
-        (poll.streams, STREAM_COLUMNS),
-        (poll.consumers, CONSUMER_COLUMNS),
-    )
-    try:
-        for table, names in tables:
-            for name in names:
-                array("Q", getattr(table, name))
-    except OverflowError:
-        return True
-    return False
-
-
 def check_sound(value: Any, kind: str) -> None:
     """Raise BadLine for a value that was decoded but would break the fold into a state."""
-    if _ragged(value):
+    if isinstance(value, Snapshot):
+        _check_table(value.streams, _STREAMS, STREAM_COLUMNS, kind)
+        _check_table(value.consumers, _CONSUMERS, CONSUMER_COLUMNS, kind)
+        return
+    for histogram in _histograms(value):
+        if len(histogram.buckets) != len(histogram.counts):
+            raise BadLine(f"a {kind} line has columns of different lengths")
+        if any(not 0 <= bucket < BUCKETS_COUNT for bucket in histogram.buckets):
+            # No 64-bit number has such a latency.
+            raise BadLine(f"a {kind} line has impossible latencies")
+
+
+def _check_table(
+    table: Any, columns: tuple[str, ...], counters: tuple[str, ...], kind: str
+) -> None:
+    """Raise BadLine for columns of different lengths, or a counter that has no 64 bits."""
+    rows_count = len(getattr(table, columns[0]))
+    if any(len(getattr(table, name)) != rows_count for name in columns):
         raise BadLine(f"a {kind} line has columns of different lengths")
-    if _impossible(value):
-        raise BadLine(f"a {kind} line has impossible latencies")
-    if isinstance(value, Snapshot) and _uncountable(value):
-        raise BadLine(f"a {kind} line has impossible counters")
+    try:
+        for name in counters:
+            array("Q", getattr(table, name))
+    except OverflowError:
+        raise BadLine(f"a {kind} line has impossible counters") from None
 
 
 def _quote_huge(match: re.Match[bytes]) -> bytes:
@@ -161,7 +142,10 @@ def _quote_huge(match: re.Match[bytes]) -> bytes:
     return b'"%s"' % token
 
 
-class Codec:
+T = TypeVar("T")
+
+
+class Codec(Generic[T]):
     """Encodes and decodes one closed union of dataclasses."""
 
     def __init__(self, union: Any) -> None:
@@ -172,7 +156,7 @@ class Codec:
         self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
         self._encoder = msgspec.json.Encoder()
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: T | SnapshotAsDifferences) -> bytes:
         """Return the line of a value, newline included."""
         body = self._encoder.encode(value)
         if _may_hold_huge(value) and _AS_ZEROS in body.translate(_DIGITS_ALIKE):
@@ -187,7 +171,7 @@ class Codec:
             self._decoders[kind] = decoder_of(self._classes[kind], strict=False)
         return self._decoders[kind]
 
-    def decode(self, line: bytes) -> Any:
+    def decode(self, line: bytes) -> T:
         """Return the value of a line; raise BadLine for anything else."""
         kind = line[9 : line.find(b'"', 9)] if line.startswith(b'{"kind":"') else None
         if kind is None:
@@ -195,7 +179,7 @@ class Codec:
         try:
             decoder = self._decoder(kind)
             if kind == b"snapshot" and _ONLY_WITH_DIFFERENCES in line:
-                value = from_differences(
+                value: Any = from_differences(
                     decoder_of(SnapshotAsDifferences, strict=False).decode(line)
                 )
             else:
@@ -205,35 +189,14 @@ class Codec:
         if isinstance(value, Snapshot):
             value = with_later_columns(value)
         check_sound(value, kind.decode())
-        return value
+        decoded: T = value
+        return decoded
 
 
-_RECORDS = Codec(Record)
-_COMMANDS = Codec(Command)
+_RECORDS: Codec[Record] = Codec(Record)
+_COMMANDS: Codec[Command] = Codec(Command)
 
-
-def encode_record(record: Record) -> bytes:
-    """Return the line of a record, newline included."""
-    return _RECORDS.encode(record)
-
-
-def encode_poll(poll: Snapshot | SnapshotAsDifferences) -> bytes:
-    """Return the line of a poll, with differences or without, newline included."""
-    return _RECORDS.encode(poll)
-
-
-def decode_record(line: bytes) -> Record:
-    """Return the record of a line; raise BadLine for anything else."""
-    record: Record = _RECORDS.decode(line)
-    return record
-
-
-def encode_command(command: Command) -> bytes:
-    """Return the line of a command, newline included."""
-    return _COMMANDS.encode(command)
-
-
-def decode_command(line: bytes) -> Command:
-    """Return the command of a line; raise BadLine for anything else."""
-    command: Command = _COMMANDS.decode(line)
-    return command
+encode_record = _RECORDS.encode
+decode_record = _RECORDS.decode
+encode_command = _COMMANDS.encode
+decode_command = _COMMANDS.decode

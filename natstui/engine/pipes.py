@@ -147,22 +147,17 @@ class LineWriter:
             lines: list[bytes] = []
             taken_bytes = 0
             while self._entries and taken_bytes < _AT_ONCE_BYTES:
-                line = self._pop()
-                lines.append(line)
-                taken_bytes += len(line)
+                entry = self._entries.popleft()
+                self._backlog_bytes -= len(entry.line)
+                if self._snapshots and entry is self._snapshots[0]:
+                    self._snapshots_bytes -= len(self._snapshots.popleft().line)
+                elif entry is self._listened:
+                    self._listened = None
+                if self._droppable and entry is self._droppable[0]:
+                    self._droppable.popleft()
+                lines.append(entry.line)
+                taken_bytes += len(entry.line)
             return b"".join(lines)
-
-    def _pop(self) -> bytes:
-        """Take the oldest line; empty when it was dropped."""
-        entry = self._entries.popleft()
-        self._backlog_bytes -= len(entry.line)
-        if self._snapshots and entry is self._snapshots[0]:
-            self._snapshots_bytes -= len(self._snapshots.popleft().line)
-        elif entry is self._listened:
-            self._listened = None
-        if self._droppable and entry is self._droppable[0]:
-            self._droppable.popleft()
-        return entry.line
 
     def _write(self) -> None:
         try:

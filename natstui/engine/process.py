@@ -185,7 +185,20 @@ class _Engine:
         feed.leave(news)
         module = await asyncio.to_thread(import_module, "natstui.engine.commands")
         self._commands = make_commands(module.Commands)
-        await _execute(self._commands, self._analyzing(writer), lines)
+        analyzing = self._analyzing(writer)
+        # One command does not wait for the answer to another.
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    command = decode_command(await lines.get())
+                except BadLine as error:
+                    _complain(str(error))
+                    continue
+                if isinstance(command, AnalysisCommand):
+                    with contained("the analysis", _complain):
+                        analyzing.execute(command)
+                else:
+                    tasks.create_task(_execute_one(self._commands, command))
 
     def _analyzing(self, writer: LineWriter) -> Analyzing:
         from natstui.engine.analyzing import Analyzing
@@ -232,23 +245,6 @@ def _start(recorder: EngineRecorder, viewer: Sink) -> None:
     except NatstuiError as error:
         now_us = time.time_ns() // 1000
         viewer.add(RecordingChanged(now_us, False, None, None, str(error)))
-
-
-async def _execute(commands: Commands, analyzing: Analyzing, lines: asyncio.Queue[bytes]) -> None:
-    """Execute every line; one command does not wait for the answer to another."""
-    async with asyncio.TaskGroup() as tasks:
-        while True:
-            line = await lines.get()
-            try:
-                command = decode_command(line)
-            except BadLine as error:
-                sys.stderr.write(f"natstui engine: {error}\n")
-                continue
-            if isinstance(command, AnalysisCommand):
-                with contained("the analysis", _complain):
-                    analyzing.execute(command)
-            else:
-                tasks.create_task(_execute_one(commands, command))
 
 
 def _complain(sentence: str) -> None:

@@ -391,7 +391,7 @@ def test_streams_of_every_kind_are_kept_and_restored(
     done = json.loads(target.ok("restore", folder, "--json"))["streams"]
     said = {one["name"]: one["remarks"] for one in done if one["remarks"]}
     # A source that is there again is another one to the server, which tells both apart.
-    again = "its source MEMORY was made again: what MEMORY holds comes once more"
+    again = "its source MEMORY was recreated: what MEMORY holds comes once more"
     said.pop("EXPIRING", None)  # whose messages the server removes in its own time
     assert said == {"SOURCED": [again]}
     shell.ok("stream", "backup", "SOURCED", f"{folder}2")

@@ -241,7 +241,7 @@ def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
         a.request("STREAM.DELETE.S")
         fill(a)
         before = there(a)
-        with pytest.raises(NatstuiError, match="made again"):
+        with pytest.raises(NatstuiError, match="recreated"):
             a.do(change)
         assert there(a) == before
         a.do(change_of(a, action, previewed_msgs=told.most_msgs))

@@ -187,7 +187,7 @@ def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -
     shell.ok("kv", "add", "B")
     shell.ok("kv", "put", "B", "k", "other")
     again = shell.run("undo", entry, "--yes")
-    assert again.returncode == 4 and "was made again since" in again.stderr
+    assert again.returncode == 4 and "was recreated since" in again.stderr
     assert shell.ok("kv", "get", "B", "k") == "other"
 
 

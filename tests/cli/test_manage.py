@@ -264,7 +264,7 @@ def test_a_stream_is_made_changed_purged_and_deleted(shell: Shell) -> None:
         "stream", "add", "ORDERS", "--subjects", "orders.>", "--max-bytes", "256MB",
         "--max-age", "1d3h", "--storage", "memory", "--metadata", "team=ops",
     )  # fmt: skip
-    assert made == "stream ORDERS made\n"
+    assert made == "stream ORDERS created\n"
     config = shell.config("stream", "info", "ORDERS")
     assert config["max_bytes"] == 256 << 20
     assert config["max_age"] == 97_200 * 10**9

@@ -1,4 +1,4 @@
-"""Copies between streams that vanish, are created again, or refuse: no message is forgotten."""
+"""Copies between streams that vanish, are recreated, or refuse: no message is forgotten."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_stream_that_was_created_again_is_not_continued(
             await js.add_stream(**{**config, "max_msgs": 100})
         refused = await run(shell, "messages", "copy", *TO_T, "--resume")
         assert refused.returncode == 2
-        assert "created again since" in refused.stderr
+        assert "recreated since" in refused.stderr
         assert "copy again without --resume" in refused.stderr
 
 

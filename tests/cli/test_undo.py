@@ -124,7 +124,7 @@ def test_an_undo_leaves_alone_what_was_made_again_and_what_stands_behind_the_sam
     journal.write_text(line)
     asyncio.run(make_elsewhere(first.url, "ORDERS", "orders.>"))
     refused = shell.run("undo", "--yes")
-    assert "was made again" in refused.stderr
+    assert "was recreated" in refused.stderr
     assert messages(shell, "ORDERS") == 0
 
 

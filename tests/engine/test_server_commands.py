@@ -53,7 +53,7 @@ def asked(engine: EngineProcess, command: ManagingCommand) -> Answered:
 def test_a_change_a_page_the_journal_and_an_undo_through_the_pipes(engine: EngineProcess) -> None:
     config = {"name": "S", "subjects": ["s.>"]}
     made = asked(engine, Change(1, "create_stream", "S", None, json.dumps(config)))
-    assert (made.status, made.text) == ("done", "stream S made")
+    assert (made.status, made.text) == ("done", "stream S created")
     stored = asked(engine, PublishMessage(2, "s.a", HELLO, message_id="one"))
     assert stored.text == "stored as 1 in S"
     again = asked(engine, PublishMessage(3, "s.a", HELLO, message_id="one"))

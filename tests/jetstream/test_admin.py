@@ -215,10 +215,10 @@ def test_a_deleted_stream_and_consumer_come_back_from_the_journal(
         session.apply("create_stream", "S", {"name": "S", "max_msgs": 5})
         session.apply("create_consumer", "S", GROUPED, consumer="C")
         session.apply("delete_consumer", "S", consumer="C", confirmed="C")
-        assert session.undo().text == "consumer C made again, without what it knew"
+        assert session.undo().text == "consumer C recreated, without what it knew"
         assert session.config("S", "C")["priority_groups"] == ["A"]
         session.apply("delete_stream", "S", confirmed="S")
-        assert session.undo().text == "stream S made again, without its messages"
+        assert session.undo().text == "stream S recreated, without its messages"
         assert session.config("S")["max_msgs"] == 5
 
 

@@ -49,7 +49,7 @@ def test_what_was_made_again_meanwhile_is_left_alone(
         seen = session.created_at_us("S", consumer)
         session.request("STREAM.DELETE.S")
         fill(session)
-        with pytest.raises(Conflict, match="was made again"):
+        with pytest.raises(Conflict, match="was recreated"):
             session.apply(
                 action, "S", _ASKED.get(action), consumer=consumer,
                 confirmed=consumer or "S", created_at_us=seen,
@@ -81,7 +81,7 @@ def test_an_edit_of_what_was_made_again_is_refused_also_when_it_looks_the_same(
         session.request("STREAM.DELETE.S")
         fill(session)
         wanted = json.loads(json.dumps(seen)) | {"description": "mine"}
-        with pytest.raises(Conflict, match="was made again"):
+        with pytest.raises(Conflict, match="was recreated"):
             session.apply("edit_stream", "S", wanted, seen=seen, created_at_us=created_at_us)
         assert not session.config("S").get("description")
 

@@ -141,6 +141,6 @@ async def test_production_wants_the_name_and_another_stream_is_another_one(
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
-        await viewer.until(lambda: "S was made again since" in viewer.words, "the reason")
+        await viewer.until(lambda: "S was recreated since" in viewer.words, "the reason")
         assert (await nc.jetstream().stream_info("S")).state.messages == 0
     await nc.close()

@@ -84,5 +84,5 @@ async def test_what_is_made_again_while_the_question_is_open_is_left_alone(
         await asked(nc, "STREAM.DELETE.S")
         await make(nc, 4)
         await viewer.press("S", "enter")
-        await viewer.until(lambda: "was made again" in viewer.words, "the refusal")
+        await viewer.until(lambda: "was recreated" in viewer.words, "the refusal")
         assert await held(nc) == 4

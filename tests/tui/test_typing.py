@@ -109,7 +109,9 @@ async def test_a_real_terminal_loses_no_key_of_a_burst(account: Account) -> None
     with OnTerminal(MAIN, "--server", account.url, width=120, height=40) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)
         terminal.type(":add\rREALTYPED\x13")
-        assert b"stream REALTYPED made" in terminal.read(b"stream REALTYPED made", within_s=30)
+        assert b"stream REALTYPED created" in terminal.read(
+            b"stream REALTYPED created", within_s=30
+        )
         terminal.type(":quit\r")
         assert terminal.wait() == 0
     assert await names(account.url) == ["REALTYPED"]

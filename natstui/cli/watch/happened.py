@@ -20,7 +20,7 @@ from natstui.model.records.record import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedRow:
-    """A stream or a consumer is gone; made again under its name, it is another one."""
+    """A stream or a consumer is gone; recreated under its name, it is another one."""
 
     schema: Literal[1] = 1
     kind: Literal["removed"] = "removed"

@@ -242,18 +242,13 @@ _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
 }
 
 
-async def apply(writer: Writer, change: Change) -> ChangeResult:
-    """Do a change.
+async def apply(writer: Writer, change: Change, *, undoes: str | None = None) -> ChangeResult:
+    """Do a change, which may take back the journal's entry `undoes`.
 
     Raises UsageError for what is invalid, Refused, NotFound, EditConflict and the other request
     errors; nothing was written unless the journal says so. When no answer says whether it was
     done, OutcomeUnknown tells what the server shows now.
     """
-    return await apply_as(writer, change, undoes=None)
-
-
-async def apply_as(writer: Writer, change: Change, *, undoes: str | None) -> ChangeResult:
-    """Do a change that takes back the journal's entry `undoes`; raises what `apply` raises."""
     try:
         if change.action in _FINAL:
             return await _FINAL[change.action](writer, change)

@@ -71,7 +71,7 @@ async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: st
 async def current_target(writer: Writer, change: Change) -> Asset:
     """Return the stream or consumer that a change names, as it is now.
 
-    Raises Conflict when it was deleted and made again since the user decided, and Refused when
+    Raises Conflict when it was deleted and recreated since the user decided, and Refused when
     the consumer is not named, or a confirmed change does not say which one was shown.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
@@ -83,7 +83,7 @@ async def current_target(writer: Writer, change: Change) -> Asset:
         raise Refused(f"it is not said which {what} is meant: nothing was changed")
     found = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, found.created_at_us):
-        raise Conflict(f"{what} was made again since you decided on it: nothing was changed")
+        raise Conflict(f"{what} was recreated since you decided on it: nothing was changed")
     return found
 
 
@@ -137,8 +137,8 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     request = Request(verb, body, wanted)
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
-    made = after.get("name", name)
-    return ChangeResult(f"{kind} {made} made", None, after, not_taken(kind, wanted, after))
+    created = after.get("name", name)
+    return ChangeResult(f"{kind} {created} created", None, after, not_taken(kind, wanted, after))
 
 
 async def edit(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:

@@ -245,7 +245,7 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     after = json.loads(entry.after_json or "{}").get("revision")
     before = json.loads(entry.before_json or "{}")
     if (await _bucket(writer, bucket)).created_at_us != entry.created_at_us:
-        raise Conflict(f"{bucket} was made again since: nothing was changed")
+        raise Conflict(f"{bucket} was recreated since: nothing was changed")
     present = await _present(client, bucket, key)
     if present.revision != after:
         raise Conflict(f"key {key} of {bucket} was changed again since: nothing was changed")

@@ -226,7 +226,7 @@ async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
 
 
 async def _read_again(client: Client, backup: Backup) -> list[str]:
-    """Return which sources were made again since the backup.
+    """Return which sources were recreated since the backup.
 
     The server takes such a one for another stream than the one it has read, and begins anew.
     """
@@ -240,7 +240,7 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
             continue
         if time_us(info["created"]) > time_us(last):
             name = source["name"]
-            found.append(f"its source {name} was made again: what {name} holds comes once more")
+            found.append(f"its source {name} was recreated: what {name} holds comes once more")
     return found
 
 

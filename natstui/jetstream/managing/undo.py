@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from natstui.errors import Conflict, NotFound, Refused
 from natstui.jetstream.connection.writer import NotConfirmed, Writer
-from natstui.jetstream.managing.apply import apply_as, preview
+from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.jetstream.managing.keys import preview_put_back, put_back
 from natstui.model.records.actions import change_text
@@ -26,8 +26,8 @@ from natstui.model.records.journal import (
 from natstui.model.records.managing import Change, Confirmation, JournalEntry, Place, Undo
 
 _LOST = {
-    "delete_stream": " again, without its messages",
-    "delete_consumer": " again, without what it knew",
+    "delete_stream": "its messages",
+    "delete_consumer": "what it knew",
 }
 """What is not restored with a deleted stream or consumer."""
 
@@ -67,18 +67,23 @@ async def undo(writer: Writer, asked: Undo) -> ChangeResult:
         change, confirmed=asked.confirmed, previewed_msgs=asked.previewed_msgs
     )
     try:
-        changed = await apply_as(writer, confirmed, undoes=entry.entry)
+        changed = await apply(writer, confirmed, undoes=entry.entry)
     except NotConfirmed as error:
         raise NotConfirmed(str(error), _of_undoing(entry, error.confirmation)) from None
-    lost = _LOST.get(entry.action, f"; what is not back: {entry.loses}" if entry.loses else "")
-    return dataclasses.replace(changed, text=changed.text + lost)
+    text = changed.text
+    if entry.action in _LOST:
+        what = f"consumer {entry.consumer}" if entry.consumer else f"stream {entry.stream}"
+        text = f"{what} recreated, without {_LOST[entry.action]}"
+    elif entry.loses:
+        text = f"{text}; what is not back: {entry.loses}"
+    return dataclasses.replace(changed, text=text)
 
 
 async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
     """Return the change that takes an entry back; raises Refused or Conflict unless it is safe.
 
     The same JetStream and account are not enough: what is changed must have the creation time of
-    the entry, and what is made again must go where it was.
+    the entry, and what is recreated must go where it was.
     """
     change = undo_of(entry, command_id)
     if change is None:
@@ -88,7 +93,7 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
         stream = await read_asset(writer, "stream", entry.stream)
         if stream.created_at_us != entry.stream_created_at_us:
-            raise Conflict(f"stream {entry.stream} was made again since: nothing was changed")
+            raise Conflict(f"stream {entry.stream} was recreated since: nothing was changed")
         return change
     unsure = entry.action in ("delete_stream", "delete_consumer") and not sure
     if unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):

@@ -250,9 +250,10 @@ class ConsumerReading:
     def _show(self, row: ConsumerRow) -> None:
         """Take a row into this poll, or the newer one that is known."""
         key = row.stream_name, row.name
-        known = (self._seen.rows.get(key), self._asked.get(key))
-        rows = (row, *(each for each in known if each is not None))
-        self._seen.rows[key] = max(rows, key=lambda each: each.sampled_mono_us)
+        for known in (self._seen.rows.get(key), self._asked.get(key)):
+            if known is not None and known.sampled_mono_us > row.sampled_mono_us:
+                row = known
+        self._seen.rows[key] = row
 
     def _take_answers(self) -> None:
         """Take what was answered since the last poll."""
@@ -380,18 +381,14 @@ class ConsumerReading:
         for row in listing.take_fresh():
             self._clocks.date(row, settle=True)
             self._show(row)
-        if listing.done:
-            self._keep(stream, listing)
-        return True
-
-    def _keep(self, stream: str, listing: Listing[ConsumerRow]) -> None:
+        if not listing.done:
+            return True
         # A user who may not ask for single consumers has no quicker answer than the list.
         settle = not self._availability.may_ask(_INFO)
-        unsure = {
-            clock_of(row.cluster): row
-            for row in listing.rows
-            if not self._clocks.date(row, settle=settle)
-        }
+        unsure: dict[str | None, ConsumerRow] = {}
+        for row in listing.rows:
+            if not self._clocks.date(row, settle=settle):
+                unsure[clock_of(row.cluster)] = row
         for row in listing.rows:
             if clock_of(row.cluster) not in unsure:
                 self._show(row)
@@ -416,3 +413,4 @@ class ConsumerReading:
         if listing.steady and not unsure:
             self._seen.swept.add(stream)
             self._had_turn(stream)
+        return True

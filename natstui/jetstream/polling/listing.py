@@ -87,12 +87,9 @@ class Listing(Generic[Row]):
         """Read one page, or some rows; raises what `Client.request` raises."""
         if self._offset == 0 and self._left is None and await self._is_too_long(api):
             self._left = await self._names(api)
-        if self._left is None:
-            await self._step_page(api)
-        else:
+        if self._left is not None:
             await self._step_rows(api, self._left)
-
-    async def _step_page(self, api: PollingApi) -> None:
+            return
         page = await self._page(api, self._offset)
         self.steady = self.steady and self._total_count in (None, page.total_count)
         self._total_count = page.total_count

@@ -6,6 +6,7 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TypeVar
 
 from natstui.clock import steady_us
@@ -76,9 +77,11 @@ def snapshot_of(
     server_name: str | None,
 ) -> Snapshot:
     """Return the record of a poll; a row with an absurd number or time counts as unreachable."""
-    stream_part, bad_streams = _sound(streams.rows, lambda rows: stream_columns(rows, server_name))
+    stream_part, bad_streams = _sound(
+        streams.rows, partial(stream_columns, server_name=server_name)
+    )
     consumer_part, bad_consumers = _sound(
-        tuple(consumers.rows.values()), lambda rows: consumer_columns(rows, server_name)
+        tuple(consumers.rows.values()), partial(consumer_columns, server_name=server_name)
     )
     lost_streams = streams.missing.union(row.name for row in bad_streams)
     lost_consumers = consumers.missing.union((r.stream_name, r.name) for r in bad_consumers)

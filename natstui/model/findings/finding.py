@@ -35,7 +35,7 @@ def with_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
 
 
 class Entity(NamedTuple):
-    """What a finding is about; made again under its name, it is another one."""
+    """What a finding is about; recreated under its name, it is another one."""
 
     stream: str = ""
     """Empty for the account and for monitoring itself."""

@@ -61,7 +61,7 @@ def _named(key: Key) -> tuple[str, str | None]:
 
 
 def _assets(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
-    """Yield what was created, deleted, or deleted and created again under the same name."""
+    """Yield what was created, deleted, or deleted and recreated under the same name."""
     old, new = set(before.roster.keys), set(after.roster.keys)
     gone, come = {_named(key) for key in old - new}, {_named(key) for key in new - old}
     for name in gone | come:

@@ -1,7 +1,7 @@
 """Counters of two moments → what happens per second, how far behind, how long until.
 
 One rule for all: a rate is the growth of a counter between two polls of the same row, divided by
-the time between the two replies. A counter that went backwards, a row seen once, a row made again
+the time between the two replies. A counter that went backwards, a row seen once, a row recreated
 under the same name: no rate. Absent, never zero.
 """
 

@@ -308,7 +308,7 @@ def _after_count(state: State, record: SubjectsCounted) -> State:
 def _still_there(
     counts: Mapping[tuple[str, str], SubjectsCounted], streams: Table[StreamColumns]
 ) -> Mapping[tuple[str, str], SubjectsCounted]:
-    """Drop counts of streams that were deleted or created again; the same object when none is."""
+    """Drop counts of streams that were deleted or recreated; the same object when none is."""
     gone = [
         name
         for name, one in counts.items()

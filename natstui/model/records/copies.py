@@ -50,7 +50,7 @@ class CountAgain:
     stream: str
     sequences: tuple[int, ...]
     created_at_us: int
-    """When the stream was made whose messages they are; one made again is another one."""
+    """When the stream was made whose messages they are; one recreated is another one."""
     to_subject: str | None = None
     """All get this subject; None: each keeps its own."""
 

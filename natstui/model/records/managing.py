@@ -70,7 +70,7 @@ class Change:
     created_at_us: int | None = None
     """When the stream, or the consumer if one is named, was made: the one the user saw.
 
-    One that was deleted and made again since is another one: it is not changed.
+    One that was deleted and recreated since is another one: it is not changed.
     """
     previewed_msgs: int | None = None
     """Messages that the confirmation showed as removed; far more of them are a conflict."""

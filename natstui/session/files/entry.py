@@ -20,7 +20,6 @@ from natstui.lines import (
     Codec,
     check_sound,
     decode_record,
-    encode_poll,
     encode_record,
     with_later_columns,
 )
@@ -161,14 +160,14 @@ class Splitter:
             return [_numbered(encode_record(record), line_count)]
         poll = as_differences(record)
         if self._rows is None:
-            line = encode_poll(poll)
+            line = encode_record(poll)
             if len(line) <= PART_BYTES:
                 return [_numbered(line, line_count)]
             self._rows = _rows_per_part(poll, len(line))
         parts = _split(poll, *self._rows)
         total_count = len(parts)
         return [
-            _numbered(encode_poll(part), line_count, (number, total_count))
+            _numbered(encode_record(part), line_count, (number, total_count))
             for number, part in enumerate(parts)
         ]
 

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 
 from natstui.clean import clean_line
@@ -213,7 +214,7 @@ class Link:
             return request
         self.pending[request.command_id] = request
         try:
-            self.send(request.numbered(command))
+            self.send(replace(command, command_id=request.command_id))
         except EngineFailed as error:
             request.fail(str(error))
         return request

@@ -272,7 +272,7 @@ def made_at_us(state: State, target: Target) -> int | None:
 
 
 def replaced_text(state: State, target: Target) -> str:
-    """Return whether it was deleted or made again since it was opened; empty if not."""
+    """Return whether it was deleted or recreated since it was opened; empty if not."""
     now_us = made_at_us(state, target)
     if target.created_at_us is None or now_us == target.created_at_us:
         return ""

@@ -178,33 +178,29 @@ class LiveScreen(TerminalSized, Screen[None]):
     def on_state_changed(self, message: StateChanged) -> None:
         """Take the newer state and show it."""
         message.stop()
-        before = (self.state, self.late_us)
-        rested, self.paused = self.paused, message.paused
+        before, late_us_before = self.state, self.late_us
+        paused_before, self.paused = self.paused, message.paused
         current = SystemState(message.acting, "", message.state, message.late_us)
         self.where.hear(current, message.systems)
         other_way = self._covers_another is not message.covers_another
         self._covers_another = message.covers_another
-        if other_way or self.state.permitted is not before[0].permitted:
+        if other_way or self.state.permitted is not before.permitted:
             self.refresh_bindings()
         if not self.is_mounted:
             return
         tell = partial(self.notify, severity="error", timeout=15)
         with contained("showing this", tell, again_s=_TOLD_AGAIN_S):
-            self._show_newer(message, before, rested)
-
-    def _show_newer(self, message: StateChanged, before: tuple[State, int], rested: bool) -> None:
-        """Show the newer state where it differs from the one `before`."""
-        self.timeline.show(self.state, message.a_at_us)
-        self.guide.show(message.guide)
-        if (self.state.replay is None) is not (before[0].replay is None):
-            self.refresh_bindings()
-        # While a replay plays, only its clock moves between two polls.
-        moved = self.late_us == before[1] and only_moved(before[0], self.state)
-        if self.paused is not rested or not moved:
-            self.tabs.show(self.where)
-            self.strip.show(self.where, paused=self.paused)
-            self.note.keep_up()
-            self.refresh_state()
+            self.timeline.show(self.state, message.a_at_us)
+            self.guide.show(message.guide)
+            if (self.state.replay is None) is not (before.replay is None):
+                self.refresh_bindings()
+            # While a replay plays, only its clock moves between two polls.
+            moved = self.late_us == late_us_before and only_moved(before, self.state)
+            if self.paused is not paused_before or not moved:
+                self.tabs.show(self.where)
+                self.strip.show(self.where, paused=self.paused)
+                self.note.keep_up()
+                self.refresh_state()
 
     def refresh_state(self) -> None:
         """Show `self.state`; each screen has its own way."""

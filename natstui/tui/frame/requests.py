@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVarTuple, runtime_checkable
 
@@ -48,10 +47,6 @@ class PendingRequest:
         self._forget = forget
         self._records: asyncio.Queue[ReplyRecord] = asyncio.Queue()
         self._is_over = False
-
-    def numbered(self, command: Command) -> Command:
-        """Return the command with the id of this request."""
-        return replace(command, command_id=self.command_id)
 
     def add(self, record: ReplyRecord) -> None:
         """Take a record that carries the id."""

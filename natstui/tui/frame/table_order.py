@@ -126,11 +126,12 @@ class RowSorter:
     def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: Order) -> None:
         """Show a view in order: now, or once its order is made."""
         if len(view) < IN_A_THREAD_FROM:
-            self._take(view, in_order(view, specs, order, self._before))
+            self._before = in_order(view, specs, order, self._before)
+            self._show(view, self._before)
             return
         wanted = (view.roster, order, view.now_mono_us)
         if _still_serves(self._made_for, wanted):
-            self._take(view, self._before)
+            self._show(view, self._before)
         elif not _still_serves(self._making_for, wanted):
             self._making_for = wanted
             self._screen.run_worker(
@@ -140,13 +141,9 @@ class RowSorter:
     async def _sort_aside(
         self, view: Any, specs: Sequence[ColumnSpec[Any]], wanted: tuple[object, Order, int]
     ) -> None:
-        rows = await asyncio.to_thread(in_order, view, specs, wanted[1], self._before)
+        self._before = await asyncio.to_thread(in_order, view, specs, wanted[1], self._before)
         self._made_for, self._making_for = wanted, None
-        self._take(view, rows)
-
-    def _take(self, view: Any, rows: Sequence[int]) -> None:
-        self._before = rows
-        self._show(view, rows)
+        self._show(view, self._before)
 
 
 def _still_serves(

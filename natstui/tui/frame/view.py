@@ -100,10 +100,10 @@ class View:
 class StreamView(View):
     """Streams at one moment, by row."""
 
-    @property
-    def columns(self) -> StreamColumns:
+    def __init__(self, state: State, late_us: int = 0) -> None:
+        super().__init__(state, late_us)
+        self.columns: StreamColumns = self.state.streams.columns
         """The newest known rows."""
-        return self.state.streams.columns
 
     def __len__(self) -> int:
         return len(self.state.streams)
@@ -211,17 +211,14 @@ class ConsumerView(View):
     def __init__(self, state: State, late_us: int = 0, stream: str | None = None) -> None:
         super().__init__(state, late_us)
         self.stream = stream
+        self.columns: ConsumerColumns = self.state.consumers.columns
+        """The newest known rows."""
 
     def rows(self) -> Sequence[int]:
         """Return the rows the view is about."""
         if self.stream is None:
             return range(len(self))
         return self.state.consumers.roster.rows_of_stream.get(self.stream, [])
-
-    @property
-    def columns(self) -> ConsumerColumns:
-        """The newest known rows."""
-        return self.state.consumers.columns
 
     def __len__(self) -> int:
         return len(self.state.consumers)

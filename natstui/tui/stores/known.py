@@ -64,7 +64,7 @@ class KeyRows:
             self._whole_s, self.count = monotonic(), page.keys_count
             self._things, self._place, self._names = [], {}, None
         elif not again:
-            self.last = None  # it was made again: everything is asked for
+            self.last = None  # it was recreated: everything is asked for
             return
         self._add(page.rows, anew=not changes)
         if changes:

@@ -140,7 +140,7 @@ class Copy:
         created_at_us = self.selection.created_at_us if self.selection else 0
         if self.state is not None and self.state.source_created_at_us != created_at_us:
             raise UsageError(
-                f"{self.name} was deleted and created again since: copy again without --resume"
+                f"{self.name} was deleted and recreated since: copy again without --resume"
             )
 
     @property
@@ -286,7 +286,7 @@ async def _check_targets(client: Client, copy: Copy) -> None:
     for stream, created_at_us in known.items():
         if await created_at(client, stream) != created_at_us:
             raise UsageError(
-                f"target stream {stream} was deleted or created again since, and what was copied "
+                f"target stream {stream} was deleted or recreated since, and what was copied "
                 "with it: copy again without --resume"
             )
 

@@ -71,7 +71,7 @@ async def count_again(client: Client, asked: CountAgain) -> AgainCounted:
 async def send_again(writer: Writer, asked: SendAgain) -> Account:
     """Store messages again, journalled as one, and return what became of each.
 
-    Raises what `send_copy` raises, and Conflict when the stream was made again.
+    Raises what `send_copy` raises, and Conflict when the stream was recreated.
     """
     copy = await _copy(writer.client, asked)
     await send_copy(writer.client, writer, copy, (asked.stream, asked.confirmed), asyncio.Event())
@@ -96,7 +96,7 @@ async def _copy(client: Client, asked: CountAgain | SendAgain) -> Copy:
     info = json.loads(await client.request(f"STREAM.INFO.{asked.stream}"))
     made_us = time_us(info["created"])
     if made_us != asked.created_at_us:
-        raise Conflict(f"{asked.stream} was made again since: these were messages of another one")
+        raise Conflict(f"{asked.stream} was recreated since: these were messages of another one")
     selection = Selection(
         Wanted(asked.stream), made_us, 1, info["state"]["last_seq"], (), asked.sequences,
         info["config"].get("retention", "limits") == "limits",

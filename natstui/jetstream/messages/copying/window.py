@@ -161,7 +161,7 @@ class Window:
 
     async def _catch_up(self) -> None:
         """Send what is open again, in its order, before anything new is sent."""
-        # At once, so that a stream that is created again meanwhile is noticed.
+        # At once, so that a stream that is recreated meanwhile is noticed.
         await self._learn()
         nc = self._client.nc
         while first := next(iter(self._waiting.values()), None):
@@ -174,7 +174,7 @@ class Window:
     async def drain(self) -> None:
         """Wait until every message is answered; raises OutcomeUnknown and RequestFailed.
 
-        A stream that was created again meanwhile has lost what it stored before.
+        A stream that was recreated meanwhile has lost what it stored before.
         """
         while self._waiting:
             await self._progress()

@@ -76,9 +76,11 @@ def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[Consume
         reply = _REPLY.decode(data)
         offline = reply.offline or {}
         missing = {*(reply.missing or ()), *offline}
-        reachable = (row for row in reply.consumers or () if row.name and row.name not in missing)
-        rows = tuple(_timed(row, mono_us, asked_us) for row in reachable)
-    return Page(rows, reply.total, reply.limit, tuple(sorted(missing)), offline)
+        rows = []
+        for row in reply.consumers or ():
+            if row.name and row.name not in missing:
+                rows.append(_timed(row, mono_us, asked_us))
+    return Page(tuple(rows), reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
 def read_consumer(data: bytes, mono_us: int, asked_us: int = 0) -> ConsumerRow:

@@ -468,7 +468,7 @@ def _streams_recreated(
 def _created_again(
     gone: dict[Name, int], before: Roster, after: Roster, state: State
 ) -> list[Name]:
-    """Return the names under which something was created again; `gone` is brought up to date."""
+    """Return the names under which something was recreated; `gone` is brought up to date."""
     gone |= {key[:-1]: state.now_at_us for key in before.keys if key not in after.row_of}
     if not gone:
         return []

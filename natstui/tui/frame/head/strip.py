@@ -62,7 +62,7 @@ class StatusStrip(Static):
 
 
 class AssetNote(Static):
-    """A line shown only when what the screen is about was deleted or made again."""
+    """A line shown only when what the screen is about was deleted or recreated."""
 
     DEFAULT_CSS = """
     AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
@@ -79,7 +79,7 @@ class AssetNote(Static):
 
     @property
     def became(self) -> str:
-        """Whether the asset was deleted or made again since it was opened; empty if not."""
+        """Whether the asset was deleted or recreated since it was opened; empty if not."""
         state = self._newest()
         # In a recording people also go back in time.
         if self._opened_on is None or state.replay is not None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -63,32 +62,21 @@ class Painter:
 
     def row(self, look: Look, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return a row's line, `width` cells wide."""
-        cells = look.cells
         gutter = Cell(" ")
         if look.marked:
             gutter = Cell("✓", "mark")
         elif look.cursor:
             gutter = Cell("▌", "mark")
-
-        def cell_of(placed: Placed) -> Cell:
-            return cells[placed.index] if placed.index < len(cells) else _NO_CELL
-
-        return self._line(look.kind, gutter, cell_of, layout, scroll_x, width)
+        # A row drawn right after its columns changed may have fewer cells.
+        cells = [*look.cells, *[_NO_CELL] * (len(layout.placed) - len(look.cells))]
+        shown = [(placed, cells[placed.index]) for placed in layout.placed]
+        return self._line(look.kind, gutter, shown, layout, scroll_x, width)
 
     def header(self, sort: Sort | None, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return the titles, with an arrow at the sorted column."""
-
-        def title_of(placed: Placed) -> Cell:
-            column = placed.column
-            if sort is None or column.id != sort.column_id:
-                return Cell(column.title)
-            arrow = "▼" if sort.descending else "▲"
-            room = max(0, placed.width - 1)
-            title = fit(column.title, room) if len(column.title) > room else column.title
-            return Cell(title + arrow, "sorted")
-
+        titles = [(placed, _title(placed, sort)) for placed in layout.placed]
         before = Cell("‹" if scroll_x > 0 else " ")
-        strip = self._line("header", before, title_of, layout, scroll_x, width)
+        strip = self._line("header", before, titles, layout, scroll_x, width)
         if layout.total_width - scroll_x > width > 1:
             more = Segment("›", self.style("header", "sorted"))
             strip = Strip([*strip.crop(0, width - 1), more], width)
@@ -98,60 +86,68 @@ class Painter:
         self,
         kind: str,
         gutter: Cell,
-        cell_of: Callable[[Placed], Cell],
+        cells: Sequence[tuple[Placed, Cell]],
         layout: Layout,
         scroll_x: int,
         width: int,
     ) -> Strip:
         """Join the gutter, the fixed column and those in view of the others."""
         blank = self.style(kind)
-        if not layout.placed:
+        if not cells:
             return Strip([Segment(" " * width, blank)], width)
         left = layout.fixed_width + scroll_x
         right = scroll_x + width
-        first = layout.placed[:1]
-        seen = [p for p in layout.placed[1:] if p.start < right and p.start + p.width > left]
-        fixed = self._strip(kind, [(gutter, 1), *_cells(first, cell_of, layout.gap)])
+        first, *others = cells
+        seen = [(p, cell) for p, cell in others if p.start < right and p.start + p.width > left]
+        fixed = self._strip(kind, [first], layout.gap, gutter)
         if not seen:
             return fixed.crop_extend(0, width, blank)
-        rest = self._strip(kind, _cells(seen, cell_of, layout.gap))
-        skipped = left - seen[0].start
+        rest = self._strip(kind, seen, layout.gap)
+        skipped = left - seen[0][0].start
         if skipped < 0:  # the left edge lies in the gap before the first one seen
             gap = Segment(" " * -skipped, blank)
             rest, skipped = Strip([gap, *rest], rest.cell_length - skipped), 0
         room = width - layout.fixed_width
         return Strip.join([fixed, rest.crop_extend(skipped, skipped + room, blank)])
 
-    def _strip(self, kind: str, cells: Iterable[tuple[Cell, int]]) -> Strip:
-        """Write cells of known widths side by side, merging neighbours of one style."""
+    def _strip(
+        self,
+        kind: str,
+        cells: Sequence[tuple[Placed, Cell]],
+        gap: int,
+        gutter: Cell | None = None,
+    ) -> Strip:
+        """Write each column's cell fitted to its width, and a gap behind it."""
+        line: list[tuple[str, str]] = [] if gutter is None else [(gutter.text, gutter.look)]
+        for placed, cell in cells:
+            text = fit(cell.text, placed.width, placed.column.align)
+            if cell.tail_from:
+                line.append((text[: cell.tail_from], cell.look))
+                line.append((text[cell.tail_from :], cell.tail_look))
+            else:
+                line.append((text, cell.look))
+            line.append((" " * gap, ""))
         segments: list[Segment] = []
-        style = self.style(kind)
-        text = ""
-        length = 0
-        for cell, width in cells:
-            new = self.style(kind, cell.look)
+        style, text = self.style(kind), ""
+        for part, look in line:
+            new = self.style(kind, look)
+            # Neighbours of one style are one segment.
             if new is not style and text:
                 segments.append(Segment(text, style))
                 text = ""
             style = new
-            text += cell.text
-            length += width
+            text += part
         segments.append(Segment(text, style))
-        return Strip(segments, length)
+        gutter_width = 0 if gutter is None else 1
+        return Strip(segments, gutter_width + sum(placed.width + gap for placed, _ in cells))
 
 
-def _cells(
-    columns: Iterable[Placed], cell_of: Callable[[Placed], Cell], gap: int
-) -> Iterable[tuple[Cell, int]]:
-    """Yield each column's cell fitted to its width, and the gap behind it."""
-    space = Cell(" " * gap)
-    for placed in columns:
-        cell = cell_of(placed)
-        text = fit(cell.text, placed.width, placed.column.align)
-        if cell.tail_from:
-            head, tail = text[: cell.tail_from], text[cell.tail_from :]
-            yield Cell(head, cell.look), cell_len(head)
-            yield Cell(tail, cell.tail_look), cell_len(tail)
-        else:
-            yield Cell(text, cell.look), placed.width
-        yield space, gap
+def _title(placed: Placed, sort: Sort | None) -> Cell:
+    """Return a column's title, with an arrow where the rows are sorted by it."""
+    column = placed.column
+    if sort is None or column.id != sort.column_id:
+        return Cell(column.title)
+    arrow = "▼" if sort.descending else "▲"
+    room = max(0, placed.width - 1)
+    title = fit(column.title, room) if len(column.title) > room else column.title
+    return Cell(title + arrow, "sorted")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property, partial
 from textwrap import wrap
 
@@ -27,35 +27,9 @@ _WHOLE = {"header", "cursor", "blurred", "hover", "marked"}
 """Looks of whole lines; the others lend a cell their ink only."""
 
 _KEPT_ROWS = 1_000
+"""A user soon comes back to no more than these."""
 _TOLD_AGAIN_S = 60.0
 """A row that cannot be shown is said this often."""
-
-
-class DrawnCells:
-    """The cells of the rows drawn last; each row is asked for once until newer data comes."""
-
-    def __init__(self, report: Callable[[str], None]) -> None:
-        """`report` says a sentence about a row that cannot be shown."""
-        self._report = report
-        self._known: dict[int, Sequence[Cell]] = {}
-
-    def of(self, source: RowSource, row: int, columns_count: int) -> Sequence[Cell]:
-        """Return the cells of a row; one that cannot be shown says so in every cell."""
-        if row not in self._known:
-            cells: Sequence[Cell] = [Cell("defect", "bad")] * columns_count
-            with contained("showing a row", self._report, again_s=_TOLD_AGAIN_S):
-                cells = source.cells(row)
-            self._known[row] = cells
-        return self._known[row]
-
-    def forget(self) -> None:
-        """Ask for every row again."""
-        self._known.clear()
-
-    def forget_if_many(self) -> None:
-        """Keep no more rows than a user soon comes back to."""
-        if len(self._known) > _KEPT_ROWS:
-            self._known.clear()
 
 
 class TableLines(ScrollView, can_focus=True):
@@ -87,7 +61,8 @@ class TableLines(ScrollView, can_focus=True):
         self._painter = Painter(partial(_style_of, self))
         self._painted: dict[int, Look | None] = {}
         self._layout: tuple[int, Layout] | None = None
-        self._cells = DrawnCells(partial(self.notify, severity="error", timeout=15))
+        self._cells: dict[int, Sequence[Cell]] = {}
+        """The cells of the rows drawn last, until newer data comes."""
 
     @property
     def page(self) -> int:
@@ -138,12 +113,17 @@ class TableLines(ScrollView, can_focus=True):
             return None
         row = order[position]
         marked = bool(self.marks) and self.source.key(row) in self.marks
-        cells = self._cells.of(self.source, row, len(self.columns))
-        return Look(cells, position == self.cursor, position == self._hover, marked)
+        if row not in self._cells:
+            self._cells[row] = [Cell("defect", "bad")] * len(self.columns)
+            report = partial(self.notify, severity="error", timeout=15)
+            with contained("showing a row", report, again_s=_TOLD_AGAIN_S):
+                self._cells[row] = self.source.cells(row)
+        return Look(self._cells[row], position == self.cursor, position == self._hover, marked)
 
     def repaint_changed(self) -> None:
         """Repaint the lines that would not look as they did; the rest costs no output."""
-        self._cells.forget_if_many()
+        if len(self._cells) > _KEPT_ROWS:
+            self._cells.clear()
         width = self.size.width
         for y in range(self.titles_lines, self.size.height):
             if y not in self._painted or self._look(y) != self._painted[y]:
@@ -219,7 +199,7 @@ class TableView(TableLines):
         # The row is gone: the cursor keeps its place.
         position = self.cursor if found is None else found
         self.source = source
-        self._cells.forget()
+        self._cells.clear()
         self._adopt(sort, tuple(columns) or self.columns)
         self.resize_content()
         self._put(position)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from natstui.cli.manage.writing import (
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import BackupError, NatstuiError, Refused, RequestFailed, UsageError
@@ -81,27 +81,11 @@ def folder_of(text: str) -> Path:
     return user_path(text)
 
 
-class Progress:
-    """How far it is, on one line of a terminal; nothing where stderr is none."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-        self._last = ""
-
-    def tell(self, stream: str, done_bytes: int, whole_bytes: int | None = None) -> None:
-        """Show how much of a stream has gone over."""
-        if not self._shown:
-            return
+class _BytesLine(TerminalLine):
+    def show_bytes(self, stream: str, done_bytes: int, whole_bytes: int | None = None) -> None:
+        """Show how much of a stream has been sent."""
         of = f" of {bytes_text(whole_bytes)}" if whole_bytes else ""
-        text = clean_line(f"{stream}: {bytes_text(done_bytes)}{of}")
-        if text != self._last:
-            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
-            self._last = text
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._last:
-            click.echo("\r\x1b[K", err=True, nl=False)
+        self.show(f"{stream}: {bytes_text(done_bytes)}{of}")
 
 
 def stoppable(
@@ -137,16 +121,17 @@ def stream_backup(
     Writes its configuration, consumers and messages. DIR must not exist; it appears when the
     backup is completely on disk.
     """
-    stream, target, pace, shown = given_name(name), folder_of(folder), pace_of(rate), Progress()
+    stream, target = given_name(name), folder_of(folder)
+    pace, shown = pace_of(rate), _BytesLine()
     try:
         written = stoppable(
             connection, True, f"the backup of {stream}",
             lambda writer: back_up_stream(
-                writer.client, stream, target, pace, shown.tell, consumers=consumers
+                writer.client, stream, target, pace, shown.show_bytes, consumers=consumers
             ),
         )  # fmt: skip
     finally:
-        shown.end()
+        shown.clear()
     _print_written([written], target, as_json=as_json)
 
 
@@ -177,17 +162,17 @@ def backup(
         raise UsageError(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
-    target, pace, shown = folder_of(folder), pace_of(rate), Progress()
+    target, pace, shown = folder_of(folder), pace_of(rate), _BytesLine()
     left_out = list[str]()
     try:
         written = stoppable(
             connection, True, "the backup",
             lambda writer: back_up_account(
-                writer.client, target, pace, shown.tell, left_out, consumers=consumers
+                writer.client, target, pace, shown.show_bytes, left_out, consumers=consumers
             ),
         )  # fmt: skip
     finally:
-        shown.end()
+        shown.clear()
     _print_written(written, target, as_json=as_json)
     if left_out:
         raise RequestFailed(f"the backup is not complete: {'; '.join(left_out)}")
@@ -280,10 +265,10 @@ def _restore(
     for one in every:
         _ = one.config  # what cannot work is said before there is a connection
     confirmed = _confirmed(connection, every, words)
-    done, shown = list[RestoredStream](), Progress()
+    done, shown = list[RestoredStream](), _BytesLine()
 
     async def work(writer: Writer) -> None:
-        await restore_all(writer, every, pace, shown.tell, done, confirmed=confirmed)
+        await restore_all(writer, every, pace, shown.show_bytes, done, confirmed=confirmed)
 
     try:
         stoppable(connection, words["read_only"], "the restore", work)
@@ -293,7 +278,7 @@ def _restore(
             click.echo(clean_line(f"natstui: restored before this: {names}"), err=True)
         raise
     finally:
-        shown.end()
+        shown.clear()
     _print_restored(done, as_json=words["as_json"])
 
 

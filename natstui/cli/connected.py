@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 
@@ -61,12 +62,8 @@ async def _show_waiting() -> None:
     """Count seconds on one line until it is cancelled, then clear the line."""
     await asyncio.sleep(_UNTIL_SHOWN_S)
     begun = asyncio.get_running_loop().time() - _UNTIL_SHOWN_S
-    try:
+    with TerminalLine() as line:
         while True:
             waited_s = asyncio.get_running_loop().time() - begun
-            sys.stderr.write(f"\r\x1b[Kwaiting for the server: {waited_s:.0f} s (Ctrl-C stops)")
-            sys.stderr.flush()
+            line.show(f"waiting for the server: {waited_s:.0f} s (Ctrl-C stops)")
             await asyncio.sleep(1.0)
-    finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import click
 
@@ -24,6 +23,7 @@ from natstui.cli.manage.writing import (
 )
 from natstui.cli.options import ConnectionFlags, connection_options
 from natstui.cli.sections import Group, command
+from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.text_table import print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
@@ -311,8 +311,8 @@ class _Task:
 
     async def _write(self, source: Client) -> None:
         copy_ = self._done = await self._selected(source, self._resumed())
-        with Progress(copy_) as shown:
-            copy_.on_progress = shown.tell
+        with TerminalLine(_SHOWN_EVERY_S) as line:
+            copy_.on_progress = partial(_show_progress, line)
             await write_copy(source, copy_, user_path(self._words["to_file"]), stopped_by_signal())
 
     async def _send(self, source: Client, writer: Writer, confirmed: str | None) -> None:
@@ -324,8 +324,8 @@ class _Task:
         if state is not None and not state.is_settled:
             await self._check_safe(writer.client, copy_, state)
         self._done = copy_
-        with Progress(copy_) as shown:
-            copy_.on_progress = shown.tell
+        with TerminalLine(_SHOWN_EVERY_S) as line:
+            copy_.on_progress = partial(_show_progress, line)
             await send_copy(source, writer, copy_, (self._typed, confirmed), stopped_by_signal())
 
     def _with_source(
@@ -385,30 +385,10 @@ def _refuse_doubt(state: State) -> NoReturn:
     )
 
 
-class Progress:
-    """How far it is, on one line of a terminal; nothing where stderr is none."""
-
-    def __init__(self, copy: Copy) -> None:
-        self._copy = copy
-        self._shown = sys.stderr.isatty()
-        self._shown_s = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown_s:
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-    def tell(self, account: Account, waits: str) -> None:
-        """Show what was copied, and what it waits for."""
-        now_s = time.monotonic()
-        if not self._shown or (now_s - self._shown_s < _SHOWN_EVERY_S and not waits):
-            return
-        self._shown_s = now_s
-        text = f"{counted(f'{account.read_msgs:,}', 'message')}, up to {account.last_seq}"
-        text += f"; waiting: {waits}" if waits else ""
-        click.echo(f"\r\x1b[K{clean_line(text)}", err=True, nl=False)
+def _show_progress(line: TerminalLine, account: Account, waits: str) -> None:
+    """Show what was copied, and what it waits for."""
+    text = f"{counted(f'{account.read_msgs:,}', 'message')}, up to {account.last_seq}"
+    line.show(f"{text}; waiting: {waits}" if waits else text, at_once=bool(waits))
 
 
 def print_account(copy: Copy, *, as_json: bool) -> None:

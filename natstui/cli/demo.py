@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ import click
 
 from natstui.children import own_program
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import TerminalLine
 from natstui.errors import BrokerFailed, UsageError
 from natstui.files import write_failure
 from natstui.jetstream.testbed.broker import server_binary
@@ -101,13 +101,11 @@ def _opened(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
 def _show_waiting(stdout: IO[bytes]) -> None:
     """Wait until there is something to read, and count the seconds on a terminal."""
     waited_s = 0
-    while not select.select([stdout], [], [], 1.0)[0]:
-        waited_s += 1
-        if sys.stderr.isatty():
+    with TerminalLine() as line:
+        while not select.select([stdout], [], [], 1.0)[0]:
+            waited_s += 1
             sentence = f"waiting for the servers to elect their leaders: {waited_s} s"
-            click.echo(f"\r\x1b[K{sentence} (Ctrl-C stops)", err=True, nl=False)
-    if waited_s and sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
+            line.show(f"{sentence} (Ctrl-C stops)")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

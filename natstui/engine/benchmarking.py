@@ -14,7 +14,7 @@ from natstui.bench.result.assertions import parse_checks
 from natstui.bench.result.compare import compare
 from natstui.bench.result.environment import environment
 from natstui.bench.result.text import comparison_text, summary_text
-from natstui.bench.run.controller import Benchmark
+from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.config import Connection
 from natstui.errors import NatstuiError, Refused, RunFailed, SessionError
 from natstui.feed import Sink
@@ -109,8 +109,7 @@ class Benchmarking:
     async def _start(self, command: StartBenchmark) -> tuple[str, str]:
         if self._running is not None:
             raise Refused("a benchmark runs already")
-        if self._connection.read_only:
-            raise Refused("this connection is read-only: a benchmark writes")
+        refuse_read_only(self._connection)
         text = command.scenario
         plan = read_scenario(text, "as written") if "\n" in text else find_scenario(text)
         checks = parse_checks(plan.assertions)

@@ -35,7 +35,7 @@ from natstui.errors import (
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.jetstream.connection.writer import READ_ONLY, NotConfirmed, Writer
 from natstui.model.bench.payload_words import HOW, payload_of, payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
@@ -81,6 +81,12 @@ _RETRY_S = 0.5
 _Reply = TypeVar("_Reply")
 _HEAD_START_NS = 60_000_000
 """From GO to the start: long enough for every worker to have read it."""
+
+
+def refuse_read_only(connection: Connection) -> None:
+    """Raise Refused where nothing may be written."""
+    if connection.read_only:
+        raise Refused(f"{READ_ONLY}, and a benchmark publishes messages")
 
 
 class Benchmark:

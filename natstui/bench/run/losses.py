@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import LimitedStream, Publishing
+from natstui.model.assets.limits_loss import OVERHEAD_BYTES, LimitedStream, Publishing
 from natstui.model.bench.plan import BENCHMARK_STREAM, Role
 from natstui.units import counted
-
-_OVERHEAD_BYTES = 256
-"""Of a stored message at most: sequence, time, checksum and a subject of usual length."""
 
 
 def sent_subject(role: Role) -> str:
@@ -45,7 +42,7 @@ def published_loss(
 def _message_bytes(role: Role) -> int:
     payload = role.payload
     headers_bytes = sum(len(name) + len(value) + 4 for name, value in payload.headers)
-    return max(payload.size_bytes, payload.size_max_bytes or 0) + headers_bytes + _OVERHEAD_BYTES
+    return max(payload.size_bytes, payload.size_max_bytes or 0) + headers_bytes + OVERHEAD_BYTES
 
 
 def _rolled_up(

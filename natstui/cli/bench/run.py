@@ -22,7 +22,7 @@ from natstui.bench.result import library
 from natstui.bench.result.assertions import Check, parse_checks
 from natstui.bench.result.environment import environment
 from natstui.bench.result.text import LABEL_CELLS, summary_text
-from natstui.bench.run.controller import Benchmark
+from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
 from natstui.cli.manage.writing import confirmed_name
@@ -32,7 +32,6 @@ from natstui.errors import (
     AssertionFailed,
     Interrupted,
     NatstuiError,
-    Refused,
     SessionError,
     UsageError,
 )
@@ -135,8 +134,7 @@ def _progress_text(progress: BenchmarkProgress) -> str:
 
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
     """Run, print, save and check. Raises what ended a run, after its partial result is saved."""
-    if connection.read_only:
-        raise Refused("this connection is read-only, but a benchmark publishes messages")
+    refuse_read_only(connection)
     checks = parse_checks((*plan.assertions, *options.checks))
     # Checked before a long run, not behind it.
     if options.csv_file is not None:

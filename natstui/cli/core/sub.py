@@ -70,6 +70,24 @@ _ELSEWHERE = {
 """Flags of the NATS CLI that are said in another way here: whether they take a value, and how."""
 
 
+class LossCounter:
+    """Counts how often the connection is lost, and prints each time what that means."""
+
+    def __init__(self, meaning: str) -> None:
+        self.count = 0
+        self._meaning = meaning
+        self._is_connected = False
+
+    def add(self, change: LinkChanged) -> None:
+        """Take a change of the link."""
+        was_connected, self._is_connected = self._is_connected, change.state == "connected"
+        if was_connected and change.state == "reconnecting":
+            self.count += 1
+            why = f": {change.reason}" if change.reason else ""
+            text = f"natstui: the connection is lost; {self._meaning}{why}"
+            click.echo(clean_line(text), err=True)
+
+
 @dataclass
 class Listening:
     """What is listened to, until enough came or it is stopped."""
@@ -81,9 +99,9 @@ class Listening:
     quiet_s: float | None
     """It ends when nothing came for so long."""
     printer: Printer
-    lost_count: int = 0
-    """How often the connection was lost."""
-    is_connected: bool = False
+    losses: LossCounter = field(
+        default_factory=lambda: LossCounter("messages published in the meantime are missed")
+    )
     failed: BaseException | None = None
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     came: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,7 +109,7 @@ class Listening:
     async def until_stopped(self, connection: Connection) -> None:
         """Listen; raises what ended it, and NatstuiError when it cannot begin."""
         self.stopped = stopped_by_signal()
-        client = await connect(connection, on_link=self._link)
+        client = await connect(connection, on_link=self.losses.add)
         try:
             await self._subscribe(client)
             await self._wait()
@@ -141,17 +159,6 @@ class Listening:
         self.failed = error
         self.stopped.set()
 
-    def _link(self, change: LinkChanged) -> None:
-        was_connected, self.is_connected = self.is_connected, change.state == "connected"
-        if was_connected and change.state == "reconnecting":
-            self.lost_count += 1
-            why = f": {change.reason}" if change.reason else ""
-            text = (
-                "natstui: the connection is lost; messages published in the meantime are "
-                f"missed{why}"
-            )
-            click.echo(clean_line(text), err=True)
-
 
 def _refuse(_context: click.Context, parameter: click.Parameter, value: object) -> None:
     if value:
@@ -191,8 +198,9 @@ class StoredListening:
     printer: Printer
     words: dict[str, Any]
     """Flags as they were typed: `--stream` and where to begin."""
-    lost_count: int = 0
-    is_connected: bool = False
+    losses: LossCounter = field(
+        default_factory=lambda: LossCounter("messages stored in the meantime are printed later")
+    )
 
     async def until_stopped(self, connection: Connection) -> None:
         """Read and print; raises NatstuiError when it cannot begin or go on."""
@@ -202,7 +210,7 @@ class StoredListening:
         named = given_name(self.words["stream"]) if self.words["stream"] else None
         since = moment_of(self.words["since"], "--since")
         from_time = None if since is None else since.astimezone(UTC).isoformat()
-        client = await connect(connection, on_link=self._link)
+        client = await connect(connection, on_link=self.losses.add)
         try:
             with cancelled_by_signal("reading"):
                 stream = named or await _stream_of(client, self.subjects)
@@ -235,17 +243,6 @@ class StoredListening:
                     return
                 if not any(overlap(ignored, one.subject) for ignored in self.ignored):
                     self.printer.show(one.as_stored(), {})
-
-    def _link(self, change: LinkChanged) -> None:
-        was_connected, self.is_connected = self.is_connected, change.state == "connected"
-        if was_connected and change.state == "reconnecting":
-            self.lost_count += 1
-            why = f": {change.reason}" if change.reason else ""
-            text = (
-                "natstui: the connection is lost; messages stored in the meantime are printed "
-                f"later{why}"
-            )
-            click.echo(clean_line(text), err=True)
 
 
 async def _stream_of(client: Client, subjects: tuple[str, ...]) -> str:
@@ -346,7 +343,9 @@ def _allow_share(connection: Connection, queue: str, confirm: str | None) -> Non
 
 def _tell_end(listening: Listening | StoredListening) -> None:
     text = f"natstui: {counted(listening.printer.printed_count, 'message')}"
-    if listening.lost_count:
+    if listening.losses.count:
         are = "none is" if isinstance(listening, StoredListening) else "some are"
-        text += f"; the connection was lost {counted(listening.lost_count, 'time')}: {are} missing"
+        text += (
+            f"; the connection was lost {counted(listening.losses.count, 'time')}: {are} missing"
+        )
     click.echo(text, err=True)

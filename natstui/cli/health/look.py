@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 
+from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.watch.run import Collector, beside, look_at_lags
 from natstui.config import Connection
 from natstui.engine.live import beside_polling, polling
@@ -183,14 +183,14 @@ async def _until_seen(collector: Collector, control: PollControl, for_s: float |
 
 def _progress(for_s: float | None) -> Callable[[float, int, bool], None]:
     """Return a callback that shows on stderr how far it is; nothing where that is no terminal."""
-    is_shown = sys.stderr.isatty()
+    line = TerminalLine()
     end = f"{LONGEST_S:.0f} s at most" if for_s is None else f"of {for_s:.0f} s"
 
     def show(waited_s: float, fewest_count: int, is_over: bool) -> None:
-        if not is_shown:
+        if is_over:
+            line.clear()
             return
-        text = f"watching for {waited_s:.0f} s, {end}; {fewest_count} of {FEWEST_POLLS} polls"
-        sys.stderr.write("\r\x1b[K" if is_over else f"\r\x1b[K{text}")
-        sys.stderr.flush()
+        polls = f"{fewest_count} of {FEWEST_POLLS} polls"
+        line.show(f"watching for {waited_s:.0f} s, {end}; {polls}")
 
     return show

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import is_on, number_at, text_at
 
+OVERHEAD_BYTES = 256
+"""Of a stored message at most beside payload and headers: sequence, time, checksum, subject."""
+
 
 @dataclass(frozen=True, slots=True)
 class Publishing:

@@ -12,12 +12,17 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.messages.copying.copy import Copy, Counts, count_copy
 from natstui.model.assets.fields import strings_at
-from natstui.model.assets.limits_loss import LimitedStream, Publishing, Removed
+from natstui.model.assets.limits_loss import (
+    OVERHEAD_BYTES,
+    LimitedStream,
+    Publishing,
+    Removed,
+)
 from natstui.model.assets.subjects import contains, overlap
 from natstui.units import counted
 
-_OVERHEAD_BYTES = 512
-"""Of a stored copy at most beside its payload: its subject and the headers of a copy."""
+_HEADERS_BYTES = 256
+"""Of a copy at most: those of the message, and those that say whose copy it is."""
 _PLACEHOLDER = re.compile(r"\$\d+|\{\{[^}]*\}\}")
 
 
@@ -100,7 +105,7 @@ async def _clause(target: Client, info: dict[str, Any], counts: Counts | None) -
         if not added:
             return None
         msgs = sum(added.values())
-        stored_bytes = counts.payload_bytes + msgs * _OVERHEAD_BYTES
+        stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
         publishing = Publishing(msgs, stored_bytes, added)
     body = {"subjects_filter": ">"}
     reply = await target.request(f"STREAM.INFO.{config['name']}", body)

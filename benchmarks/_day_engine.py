@@ -17,8 +17,7 @@ from benchmarks.recording import PollClock
 from natstui.lines import encode_record
 from natstui.model.records.record import Record
 from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.write.clock import Clock
-from natstui.session.write.recorder import Recorder
+from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US, Scenario
 

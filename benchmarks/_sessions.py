@@ -30,7 +30,7 @@ from natstui.session.files.entry import Splitter, encode_keyframe
 from natstui.session.files.folder import segment_path
 from natstui.session.files.info import new_info, write_info
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.write.judge import Judge
+from natstui.session.write.recorder import Judge
 from natstui.session.write.seal import seal
 
 _MONO_US = 5_000_000_000

@@ -20,8 +20,7 @@ from natstui.model.records.recording import ReplayPosition, SeekTo
 from natstui.session.files.folder import folder_size_bytes, segments
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.read.recording import Recording
-from natstui.session.write.clock import Clock
-from natstui.session.write.recorder import Recorder
+from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link

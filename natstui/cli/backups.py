@@ -81,7 +81,9 @@ def folder_of(text: str) -> Path:
     return user_path(text)
 
 
-class _BytesLine(TerminalLine):
+class BytesLine(TerminalLine):
+    """A line that shows how much of a stream or file has been sent."""
+
     def show_bytes(self, stream: str, done_bytes: int, whole_bytes: int | None = None) -> None:
         """Show how much of a stream has been sent."""
         of = f" of {bytes_text(whole_bytes)}" if whole_bytes else ""
@@ -122,7 +124,7 @@ def stream_backup(
     backup is completely on disk.
     """
     stream, target = given_name(name), folder_of(folder)
-    pace, shown = pace_of(rate), _BytesLine()
+    pace, shown = pace_of(rate), BytesLine()
     try:
         written = stoppable(
             connection, True, f"the backup of {stream}",
@@ -162,7 +164,7 @@ def backup(
         raise UsageError(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
-    target, pace, shown = folder_of(folder), pace_of(rate), _BytesLine()
+    target, pace, shown = folder_of(folder), pace_of(rate), BytesLine()
     left_out = list[str]()
     try:
         written = stoppable(
@@ -265,7 +267,7 @@ def _restore(
     for one in every:
         _ = one.config  # what cannot work is said before there is a connection
     confirmed = _confirmed(connection, every, words)
-    done, shown = list[RestoredStream](), _BytesLine()
+    done, shown = list[RestoredStream](), BytesLine()
 
     async def work(writer: Writer) -> None:
         await restore_all(writer, every, pace, shown.show_bytes, done, confirmed=confirmed)

@@ -23,7 +23,7 @@ OTHER_PROGRAMS = {
 HANDED_ON = {
     "natstui.cli.core.reply": "the user's --command, without a shell",
     "natstui.cli.alerts.sending": "the user's command of [alerts.NAME], without a shell",
-    "natstui.tui.stores.editor": "the user's editor, without a shell",
+    "natstui.tui.stores.put": "the user's editor, without a shell",
     "natstui.tui.app.engine_process": "our engine, or the user's --engine",
 }
 

@@ -56,7 +56,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "tui/app/terminal_driver.py": "/dev/null",
     "tui/app/app.py": ("screenshot",),
     "tui/messages/message.py": "a payload saved on the screen; complete, by files.py",
-    "tui/stores/editor.py": "a temporary folder of its own",
+    "tui/stores/put.py": "a temporary folder of its own",
 }
 """Module → the cases that try it, or why there is none."""
 

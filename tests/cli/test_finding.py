@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from natstui.cli.manage.stream import ranges_of
-from natstui.cli.watch.conditions import parse_condition
+from natstui.cli.watch.finding import parse_condition
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected

@@ -13,8 +13,11 @@ import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.events.ack_samples import MOST_PASSED_PER_S, MOST_READ_OF_ONE_PER_S
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import (
+    MOST_PASSED_PER_S,
+    MOST_READ_OF_ONE_PER_S,
+    listen,
+)
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.message_counts import MessageCounts

@@ -22,8 +22,7 @@ from natstui.session.files.segment import read_content
 from natstui.session.read.judged import changes_of, recorded_findings
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
-from natstui.session.write.clock import Clock
-from natstui.session.write.recorder import Recorder
+from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us

@@ -25,8 +25,7 @@ from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
-from natstui.session.write.clock import Clock
-from natstui.session.write.recorder import Recorder, RecordQueue
+from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until
 from tests.session.scenario import START_US, Scenario

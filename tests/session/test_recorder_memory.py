@@ -16,8 +16,7 @@ from benchmarks.recording import PollClock
 from natstui.model.records.record import Noted
 from natstui.session.files.folder import folder_size_bytes, segments
 from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.write.clock import Clock
-from natstui.session.write.recorder import Recorder
+from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until
 from tests.session.scenario import START_US, Scenario

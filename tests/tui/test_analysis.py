@@ -19,8 +19,7 @@ from natstui.model.records.analysis import (
     StopAnalysis,
 )
 from natstui.model.records.messages import Answered
-from natstui.tui.analysis.charts import charts_of
-from natstui.tui.analysis.screen import AnalysisScreen
+from natstui.tui.analysis.screen import AnalysisScreen, charts_of
 from natstui.tui.analysis.text import (
     AnalysisResult,
     ResultColumn,

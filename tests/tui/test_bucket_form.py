@@ -11,10 +11,10 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.tui.kit.fields import FieldRow
-from natstui.tui.stores.bucket_form import BucketForm, bucket_of_texts, meaning_text
-from natstui.tui.stores.editor import edit, editor_command
+from natstui.tui.stores.buckets import BucketForm, bucket_of_texts, meaning_text
 from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.stores.objects import ObjectsScreen
+from natstui.tui.stores.put import edit, editor_command
 from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import nats
 import pytest
 
-from natstui.tui.events.moment import moment_us, moment_words
+from natstui.tui.events.screen import moment_us, moment_words
 from tests.accounts import Account
 from tests.tui.viewer import viewing
 

@@ -28,7 +28,7 @@ from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.systems import SystemKey
-from natstui.tui.stores.bucket_form import BucketForm
+from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.streams.form import StreamForm
 from tests.tui.viewer import NATSTUI, Viewer
 

@@ -12,11 +12,9 @@ from textual.widgets import TextArea
 
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.stores.history import HistoryScreen
-from natstui.tui.stores.keys import KeysScreen
-from natstui.tui.stores.known import SHOWN_ROWS
+from natstui.tui.stores.history import HistoryScreen, RevisionScreen
+from natstui.tui.stores.keys import SHOWN_ROWS, KeysScreen
 from natstui.tui.stores.put import PutScreen
-from natstui.tui.stores.revision import RevisionScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario

@@ -7,7 +7,8 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, TypeVar
 
 from natstui.bench.job.content import check_fits, payload_place
 from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
@@ -17,7 +18,6 @@ from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, RunTarget, new_run_id
-from natstui.bench.run.entry import RunEntry
 from natstui.bench.run.knee import Knee
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.bench.run.progress import PATIENCE_S, Watcher
@@ -30,12 +30,20 @@ from natstui.errors import (
     NotFound,
     Refused,
     RequestTimedOut,
+    SessionError,
     UsageError,
 )
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import READ_ONLY, NotConfirmed, Writer
+from natstui.jetstream.connection.journal import Journal, Room
+from natstui.jetstream.connection.writer import (
+    READ_ONLY,
+    Asset,
+    JournalDraft,
+    NotConfirmed,
+    Writer,
+)
+from natstui.model.assets.loss import Loss
 from natstui.model.bench.payload_words import HOW, payload_of, payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
@@ -43,6 +51,88 @@ from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, RunChange
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.managing import Confirmation
+
+
+class RunEntry:
+    """The entry of a run that publishes to existing streams, or acknowledges their messages.
+
+    Nothing is journalled of a run that only reads, or has a stream of its own.
+    """
+
+    def __init__(
+        self, writer: Writer, plan: BenchmarkPlan, run_id: str, target: RunTarget
+    ) -> None:
+        self.result: BenchmarkResult | None = None
+        """What is known at the end; None: it ended before it had begun."""
+        self.failure: SessionError | None = None
+        """Why its end is not in the journal."""
+        self._writer = writer
+        self._plan = plan
+        self._room: Room | None = None
+        changes = any(role.traits.sends or _acks(role) for role in plan.roles)
+        self._draft = _draft(plan, run_id, target) if changes and target.streams else None
+
+    def __enter__(self) -> RunEntry:
+        """Journal the begin; raises SessionError, and nothing is sent then."""
+        if self._draft is not None:
+            self._room = self._writer.note_begin(self._draft)
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Journal the end; a result is not lost because of a journal that cannot be written."""
+        if self._draft is None or self._room is None:
+            return
+        after = None if self.result is None else _after(self._plan, self.result)
+        reason = None
+        if error is not None:
+            reason = str(error) if isinstance(error, NatstuiError) else "natstui was ended"
+        try:
+            self._writer.note_end(self._room, self._draft, after, reason)
+        except SessionError as failure:
+            self.failure = failure
+
+
+def _acks(role: Role) -> bool:
+    return role.traits.has_shared_consumer and role.acks != "none"
+
+
+def _draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> JournalDraft:
+    streams = ", ".join(target.streams)
+    place = f"{target.consumer} of {streams}" if target.consumer else streams
+    roles = [f"{role.workers_count} {role.pattern}" for role in plan.roles]
+    asked = {"run": run_id, "what": place, "title": plan.title, "roles": ", ".join(roles)}
+    found = None
+    if target.created_at_us is not None:
+        loss = Loss((target.loses,) if target.loses else (), None)
+        found = Asset({}, target.created_at_us, {}, loss, target.stream_created_at_us)
+    return JournalDraft("benchmark", target.streams[0], target.consumer, asked, found=found)
+
+
+def _after(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, Any]:
+    """Return what was published, received and acknowledged, as far as the workers said."""
+    roles = {role.name: role for role in plan.roles}
+    published = received = acknowledged = 0
+    for worker in result.workers:
+        role, counts = roles[worker.role], worker.counts
+        if role.traits.sends:
+            stored = counts.acked_msgs + counts.duplicate_acked_msgs
+            published += stored if role.traits.is_stored else counts.sent_msgs
+        if role.traits.receives:
+            received += counts.received_msgs + counts.foreign_msgs
+        if _acks(role):
+            # One acknowledgement is for all messages before it.
+            acknowledged += counts.received_msgs if role.acks == "all" else counts.acks_sent_msgs
+    return {
+        "published_msgs": published,
+        "received_msgs": received,
+        "acknowledged_msgs": acknowledged,
+        "verdict": result.verdict,
+    }
 
 
 def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import click
 
 from natstui.clean import clean_json, clean_line
-from natstui.cli.backups import Progress, stoppable
+from natstui.cli.backups import BytesLine, stoppable
 from natstui.cli.complete import stores as store_names
 from natstui.cli.connected import run_connected
 from natstui.cli.manage.stream_changes import seal_stream
@@ -205,20 +205,20 @@ def put(
     if file == "-" and name is None:
         raise UsageError("a file from stdin needs --name")
     asked = ObjectChange(given_bucket(bucket), name or Path(file).name, description)
-    shown = Progress()
+    shown = BytesLine()
     source = _source(file)
 
     async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
         sure = dataclasses.replace(asked, confirmed=confirmed)
         with cancelled_by_signal("putting"):
             return await put_object(
-                writer, sure, source, functools.partial(shown.tell, asked.name)
+                writer, sure, source, functools.partial(shown.show_bytes, asked.name)
             )
 
     try:
         changed = write_confirmed(connection, words, work)
     finally:
-        shown.end()
+        shown.clear()
         source.close()
     print_changed(changed, words["as_json"])
 
@@ -258,7 +258,7 @@ def get(
     bucket, target = given_bucket(bucket), _target(name, output)
     if target is not None and target.exists() and not force:
         raise UsageError(f"{target} exists already: use --force, or --output FILE")
-    shown = Progress()
+    shown = BytesLine()
     try:
         if target is None:
             copied = stoppable(
@@ -273,7 +273,7 @@ def get(
             lambda w: _saved(w.client, bucket, name, target, shown, force, verify),
         )  # fmt: skip
     finally:
-        shown.end()
+        shown.clear()
     if as_json:
         fields = {**dataclasses.asdict(copied.stored), "file": str(target),
                   "written_bytes": copied.size_bytes, "wrong": copied.wrong or None}  # fmt: skip
@@ -318,7 +318,7 @@ async def _saved(
 
 
 def _telling(shown: Progress, wanted: StoredObject) -> Callable[[int], None]:
-    return functools.partial(shown.tell, wanted.name, whole_bytes=wanted.size_bytes)
+    return functools.partial(shown.show_bytes, wanted.name, whole_bytes=wanted.size_bytes)
 
 
 @command()

@@ -7,21 +7,265 @@ it cannot do at all becomes a comment that says so.
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.defaults import normal_consumer, normal_stream
 from natstui.model.assets.differences import AssetKind, fields_of, normal
 from natstui.model.assets.fields import (
     Config,
+    Field,
+    is_on,
+    number_at,
     objects_at,
     read,
+    strings_at,
     text_at,
     without_server_metadata,
     written,
 )
-from natstui.model.natscli.consumer_flags import consumer_add_flags, consumer_edit_flags
-from natstui.model.natscli.stream_flags import stream_add_flags, stream_edit_flags
-from natstui.model.natscli.values import NotAsFlags
+from natstui.model.assets.stream_fields import STREAM_FIELDS
+from natstui.model.natscli.values import NotAsFlags, duration, moment, pairs, size
+
+_ONLY_ON = {"allow_msg_ttl", "allow_msg_counter"}
+"""Switches without a `--no-` form."""
+_PAIRS = {"republish": "republish", "subject_transform": "transform"}
+"""Objects whose two ends are always said together, and how their flags begin."""
+_WINDOW_NS = 120_000_000_000
+
+
+def stream_add_flags(config: Mapping[str, object]) -> list[str]:
+    """Return the flags that make a stream; raises NotAsFlags."""
+    after = normal_stream(config)
+    before = normal_stream({"name": text_at(config, "name")})
+    return [flag for _, flag in _changes(before, after, adding=True)]
+
+
+def stream_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) -> list[str]:
+    """Return the flags that change a stream; raises NotAsFlags.
+
+    An edit without `--no-ack` switches the acknowledgements of a stream on.
+    """
+    before, after = normal_stream(base), normal_stream(config)
+    said = [flag for path, flag in _changes(before, after, adding=False) if path != "no_ack"]
+    quiet, was_quiet = is_on(after, "no_ack"), is_on(before, "no_ack")
+    return [*said, *(["--no-ack"] if quiet else ["--ack"] if was_quiet else [])]
+
+
+def _window(after: Config) -> list[str]:
+    """Return the dedup window where the NATS CLI would take another one."""
+    asked_ns, age_ns = number_at(after, "duplicate_window"), number_at(after, "max_age")
+    theirs_ns = min(age_ns, _WINDOW_NS) if age_ns > 0 else _WINDOW_NS
+    theirs_ns = theirs_ns if read(after, "mirror") is None else 0
+    plain = asked_ns == theirs_ns and theirs_ns in (0, _WINDOW_NS)
+    return [] if plain else [f"--dupe-window={duration(asked_ns)}"]
+
+
+def _changes(before: Config, after: Config, *, adding: bool) -> Iterator[tuple[str, str]]:
+    """Return path and flag of all that differs, and of what the NATS CLI would ask for."""
+    for field in STREAM_FIELDS:
+        path, head = field.path, field.path.partition(".")[0]
+        differs = read(before, path) != read(after, path)
+        flags: list[str] = []
+        if head in _PAIRS:
+            ends = path == f"{head}.src" and read(before, head) != read(after, head)
+            flags = _ends(head, after, adding) if ends else []
+        elif adding and path == "subjects":
+            copies = read(after, "mirror") is not None or bool(objects_at(after, "sources"))
+            flags = [] if copies and not strings_at(after, path) else _list(field, after)
+        elif adding and path == "duplicate_window":
+            flags = _window(after)
+        elif path != "name" and field.kind != "threshold":
+            always = adding and path == "allow_direct"
+            flags = _stream_flag(field, after, adding) if differs or always else []
+        yield from ((path, flag) for flag in flags)
+
+
+def _ends(head: str, after: Config, adding: bool) -> list[str]:
+    flag = _PAIRS[head]
+    source, destination = (text_at(after, f"{head}.{end}") for end in ("src", "dest"))
+    # Its --no-republish does nothing.
+    if not source and not destination and not adding and head != "republish":
+        return [f"--no-{flag}"]
+    if not source or not destination:
+        raise NotAsFlags
+    said = [f"--{flag}-source={source}", f"--{flag}-destination={destination}"]
+    return said + ["--republish-headers"] * is_on(after, f"{head}.headers_only")
+
+
+def _stream_flag(field: Field, after: Config, adding: bool) -> list[str]:
+    value = read(after, field.path)
+    if field.flag is None or (field.flag_add_only and not adding):
+        raise NotAsFlags
+    if field.kind in ("source", "sources"):
+        return _upstreams(field, after, adding)
+    if field.kind in ("subjects", "words"):
+        return _list(field, after)
+    if isinstance(value, Mapping) or field.kind == "metadata":
+        found = value if isinstance(value, Mapping) else {}
+        return [f"--{field.flag}={pair}" for pair in pairs(found)]
+    if field.kind == "switch":
+        return [_switch(field, value is True)]
+    return [f"--{field.flag}={_stream_text(field, value, adding)}"]
+
+
+def _upstreams(field: Field, after: Config, adding: bool) -> list[str]:
+    """Return origins in JSON, because the NATS CLI asks questions about a mere name."""
+    if not adding and (field.path != "mirror" or read(after, "mirror") is not None):
+        raise NotAsFlags
+    if not adding:
+        return ["--no-mirror"]
+    found = objects_at({"all": [read(after, "mirror")]}, "all")
+    found = found if field.path == "mirror" else objects_at(after, "sources")
+    return [f"--{field.flag}={json.dumps(one, ensure_ascii=False)}" for one in found]
+
+
+def _list(field: Field, after: Config) -> list[str]:
+    words = strings_at(after, field.path)
+    if field.path == "subjects" and (not words or any(re.search(r"[,\s]", one) for one in words)):
+        raise NotAsFlags
+    return [f"--{field.flag}={word}" for word in words or ("",)]
+
+
+def _switch(field: Field, on: bool) -> str:
+    if field.path == "no_ack":
+        return "--no-ack" if on else "--ack"
+    if not on and field.path in _ONLY_ON:
+        raise NotAsFlags
+    return f"--{field.flag}" if on else f"--no-{field.flag}"
+
+
+def _stream_text(field: Field, value: object, adding: bool) -> str:
+    if field.path == "retention":
+        return "work" if value == "workqueue" else str(value)
+    if field.kind == "duration":
+        return duration(value if isinstance(value, int) else 0)
+    if field.kind == "bytes" and isinstance(value, int):
+        return size(value)
+    if field.path == "placement.cluster":
+        return str(value or "")
+    # An empty text and a limit of -1 consumers are for an edit as if they were not given.
+    if value in (None, "") or (field.path == "max_consumers" and value == -1 and not adding):
+        raise NotAsFlags
+    return str(value)
+
+
+_GROUP_FLAG = {"pinned_client": "pinned-groups", "prioritized": "prioritized-groups"}
+"""Overflow is not here: the NATS CLI forgets the names of its groups."""
+_PIN_NS = 120_000_000_000
+_BEGINNING = ("name", "durable_name", "ack_policy", "deliver_subject")
+"""What decides other defaults; a new one is compared with one that has no more than these."""
+_NAMES = ("name", "durable_name")
+_START = {"all": "all", "new": "new", "last": "last", "last_per_subject": "subject"}
+_FOR_PUSH = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit_bps")
+_MORE_THAN_ZERO = (
+    "max_batch", "max_expires", "max_bytes", "inactive_threshold", "num_replicas",
+    "max_ack_pending", "max_waiting",
+)  # fmt: skip
+"""Counts of which the NATS CLI takes another one for not given."""
+
+
+def consumer_add_flags(config: Mapping[str, object]) -> list[str]:
+    """Return the flags that make a consumer; raises NotAsFlags."""
+    after = normal_consumer(config)
+    before = normal_consumer({key: config[key] for key in _BEGINNING if config.get(key)})
+    push = bool(text_at(after, "deliver_subject"))
+    for path in () if push else _FOR_PUSH:
+        _refuse(read(before, path) != read(after, path))
+    # With --defaults a push consumer replays at once, and one without acks delivers once.
+    _refuse(push and text_at(after, "replay_policy") == "original")
+    _refuse(after.get("ack_policy") == "none" and number_at(after, "max_deliver") > 0)
+    flags = [flag for field in CONSUMER_FIELDS for flag in _added(field, before, after)]
+    flags += [] if push else ["--pull"]
+    return flags + ([] if text_at(after, "durable_name") else ["--ephemeral"])
+
+
+def consumer_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) -> list[str]:
+    """Return the flags that change a consumer; raises NotAsFlags."""
+    before, after = normal_consumer(base), normal_consumer(config)
+    found = []
+    for field in CONSUMER_FIELDS:
+        differs = read(before, field.path) != read(after, field.path)
+        if differs and field.path not in _NAMES and field.kind != "threshold":
+            _refuse(field.flag_add_only or (field.flag is None and field.path != "backoff"))
+            found += _consumer_flag(field, after)
+    return found
+
+
+def _added(field: Field, before: Config, after: Config) -> Iterator[str]:
+    path, value = field.path, read(after, field.path)
+    if path == "deliver_policy":
+        yield f"--deliver={_start(after)}"
+    elif path == "ack_policy":
+        yield f"--ack={value}"
+    elif path == "deliver_subject":
+        yield from [f"--target={value}"] if value else []
+    elif path == "priority_policy":
+        yield from _groups(after)
+    elif path in ("priority_groups", "opt_start_seq", "opt_start_time", *_NAMES):
+        return
+    elif path == "priority_timeout":
+        pins = text_at(after, "priority_policy") == "pinned_client"
+        default = _PIN_NS if pins else None
+        _refuse(not pins and value is not None)
+        yield from [] if value == default else _consumer_flag(field, after)
+    elif field.kind != "threshold" and value != read(before, path):
+        yield from _consumer_flag(field, after)
+
+
+def _refuse(reason: object) -> None:
+    if reason:
+        raise NotAsFlags
+
+
+def _start(after: Config) -> str:
+    policy = text_at(after, "deliver_policy")
+    if policy == "by_start_sequence":
+        return str(number_at(after, "opt_start_seq"))
+    unfiltered = not strings_at(after, "filter_subjects")
+    _refuse(policy not in _START or (policy == "last_per_subject" and unfiltered))
+    return _START[policy]
+
+
+def _groups(after: Config) -> list[str]:
+    policy, groups = text_at(after, "priority_policy"), strings_at(after, "priority_groups")
+    if policy in ("", "none") and not groups:
+        return []
+    _refuse(policy not in _GROUP_FLAG or not groups)
+    return [f"--{_GROUP_FLAG[policy]}={group}" for group in groups]
+
+
+def _consumer_flag(field: Field, after: Config) -> list[str]:
+    path, value = field.path, read(after, field.path)
+    if path == "backoff":
+        _refuse(value)
+        return ["--backoff=none"]
+    if field.kind == "switch":
+        _refuse(value is not True and path != "headers_only")
+        return [f"--{field.flag}" if value is True else f"--no-{field.flag}"]
+    if field.kind == "metadata":
+        found = value if isinstance(value, Mapping) else {}
+        return [f"--{field.flag}={pair}" for pair in pairs(found)]
+    if field.kind == "subjects":
+        _refuse(not strings_at(after, path))
+        return [f"--{field.flag}={one}" for one in strings_at(after, path)]
+    return [f"--{field.flag}={_consumer_text(field, value)}"]
+
+
+def _consumer_text(field: Field, value: object) -> str:
+    if field.path == "sample_freq":
+        percent = str(value or "0").removesuffix("%")
+        _refuse(not percent.isdecimal() or int(percent) > 100)
+        return percent
+    if field.path == "pause_until":
+        return moment(str(value))
+    _refuse(value in (None, "") or (field.path in _MORE_THAN_ZERO and value in (0, -1)))
+    if field.kind == "duration" and isinstance(value, int):
+        return duration(value)
+    return str(value)
+
 
 _OTHER_KEYS = {"filter_subject", "direct", "sourcing"}
 """Keys that the NATS CLI knows and that are no fields."""

@@ -38,7 +38,7 @@ PART_BYTES = 26_000
 _LEAST_ROWS = 16
 """Of a part, so that one of a poll that has hardly any rows does not set a size for many."""
 
-_KEYFRAMES = Codec(Keyframe | Snapshot)
+_KEYFRAMES: Codec[Keyframe | Snapshot] = Codec(Keyframe | Snapshot)
 _TAIL = re.compile(rb',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$')
 _TIME = re.compile(
     rb'\{"kind":"([a-z_]{1,40})",(?:"taken_mono_us":(-?\d{1,19}),)?"(?:taken_)?at_us":(-?\d{1,19})'

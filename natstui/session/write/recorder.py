@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
+from natstui.clock import steady_us, wall_us
 from natstui.errors import SessionError
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
+from natstui.model.findings.evaluate import JUDGED_AFTER, judged
+from natstui.model.findings.recorded import Teller
+from natstui.model.findings.rules.account import LOOKED_AT_COUNT
+from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, WINDOWS_S, History, Tier
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.findings import FindingsSoFar
+from natstui.model.live.state import State, folded
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     NEVER_RECORDED,
@@ -30,10 +36,88 @@ from natstui.session.files.entry import Splitter
 from natstui.session.files.info import info_after, without_userinfo
 from natstui.session.files.keyframe import Keyframe, KeyframeMaker
 from natstui.session.files.marks import step_text
-from natstui.session.write.clock import Clock, StepWatch
 from natstui.session.write.disk import Disk
-from natstui.session.write.judge import Judge
 from natstui.session.write.settings import RecorderSettings
+
+MOST_JUDGED_ROWS = 60
+"""Consumers that are looked at after one poll; more take turns. A look costs as much as recording
+ten samples, and recording shall stay cheap where thousands have a backlog."""
+_TOGETHER_COUNT = 500
+"""This many announcements are folded at once while no poll comes: it costs a tenth."""
+
+
+class Judge:
+    """Takes every record, and tells which findings changed."""
+
+    def __init__(self, known: Iterable[Record]) -> None:
+        """`known` is what was known before the first record."""
+        # Rules look back some minutes; longer histories are for charts.
+        recent = tuple(map(Tier, WINDOWS_S[:2]))
+        state = State(
+            stream_history=History(STREAM_COLUMNS, recent),
+            consumer_history=History(CONSUMER_COLUMNS, recent),
+        )
+        state = folded(state, known)
+        # What it begins with goes on to be judged.
+        findings = replace(state.findings, recorded=False)
+        self._state = replace(state, findings=findings)
+        self._waiting: list[Record] = []
+        self._is_due = False
+        self._teller = Teller()
+        self._teller.know(findings, state.now_at_us)
+
+    def add(self, record: Record) -> None:
+        """Take one more record."""
+        self._waiting.append(record)
+        self._is_due = self._is_due or isinstance(record, JUDGED_AFTER)
+        if len(self._waiting) >= _TOGETHER_COUNT:
+            self._fold()
+
+    def changes(self) -> FindingsChanged | None:
+        """Judge the present moment; return which findings changed since the last one.
+
+        Where polls come faster than they can be judged, some are not: nothing waits for findings.
+        """
+        if not self._is_due:
+            return None
+        self._fold()
+        self._is_due = False
+        self._state = judged(self._state, MOST_JUDGED_ROWS)
+        return self._teller.changes(self._state.findings, self._state.now_at_us)
+
+    def _fold(self) -> None:
+        state = folded(self._state, self._waiting)
+        self._waiting = []
+        # What a screen would list is on the disk: in memory thousands would pile up over days.
+        newest = state.happenings[-LOOKED_AT_COUNT:]
+        self._state = replace(state, happenings=newest, ack_samples=())
+
+
+_STEP_US = 500_000
+"""A smaller step is the usual slow correction of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Where the time comes from."""
+
+    wall_us: Callable[[], int] = wall_us
+    steady_us: Callable[[], int] = steady_us
+
+
+class StepWatch:
+    """Notices that the wall clock was set."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset_us = clock.wall_us() - clock.steady_us()
+
+    def step_us(self) -> int:
+        """Return how far the clock was set since the last call; 0 when it was not."""
+        offset_us = self._clock.wall_us() - self._clock.steady_us()
+        step_us = offset_us - self._offset_us
+        self._offset_us = offset_us
+        return step_us if abs(step_us) > _STEP_US else 0
 
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -13,7 +15,6 @@ from textual.binding import Binding, BindingType
 from natstui.model.live.state import EVENTS_KEPT, Happening
 from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
-from natstui.tui.events.moment import moment_us, moment_words
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.happenings import kind_text
 from natstui.tui.frame.messages import Open, StateChanged
@@ -24,7 +25,40 @@ from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
-from natstui.units import local_text
+from natstui.units import local_text, parse_moment
+
+_DISTANCE = re.compile(r"\d[\d.]*\s*[a-zµ]+")
+_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+
+
+def moment_us(text: str, now_us: int) -> int:
+    """Return the moment of `2m ago`, `2m`, `14:30` or a written time, UTC µs; raise ValueError.
+
+    A time of day is the last one before now. The sentence says how to write it.
+    """
+    text, now = text.strip(), datetime.fromtimestamp(now_us / 1e6, UTC)
+    try:
+        if found := _TIME_OF_DAY.fullmatch(text):
+            return round(_last_at(found, now.astimezone()).timestamp() * 1e6)
+        if _DISTANCE.match(text):
+            text = f"{text.removesuffix('ago').strip()} ago"
+        return round(parse_moment(text, now).timestamp() * 1e6)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{text!r} is not a time: write it as 2m ago or 14:30") from error
+
+
+def moment_words(text: str, now_us: int) -> str:
+    """Return the local time that a text is understood as; empty for what is no time."""
+    try:
+        return local_text(moment_us(text, now_us), "%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return ""
+
+
+def _last_at(found: re.Match[str], here: datetime) -> datetime:
+    hour, minute, second = (int(part or 0) for part in found.groups())
+    today = here.replace(hour=hour, minute=minute, second=second, microsecond=999_999)
+    return today if today <= here.replace(microsecond=999_999) else today - timedelta(days=1)
 
 
 class EventsScreen(TableScreen):

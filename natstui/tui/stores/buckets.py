@@ -2,23 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from textual import on
+from textual import getters, on
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static
 
+from natstui.clean import clean_line
+from natstui.model.assets.buckets import (
+    KV,
+    MOST_HISTORY,
+    BucketOptions,
+    bucket_config,
+    is_bucket,
+    store_config,
+)
+from natstui.model.assets.fields import Config, Field
+from natstui.model.assets.text import exact_duration, parsed
+from natstui.model.records.managing import Change
 from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import acted_on, meant_rows, open_of_row, watch_shown
 from natstui.tui.frame.systems import joined, own_key
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
-from natstui.tui.stores.bucket_form import BucketForm
+from natstui.tui.kit.text import safe, safe_copy
 from natstui.tui.stores.cells import BUCKET_COLUMNS, BucketView
+from natstui.units import bytes_text, counted
+
+BUCKET_FIELDS = (
+    Field("name", "Name", "text", "", "Letters, digits, - and _."),
+    Field("holds", "Holds", "choice", "", "Key-value bucket or object store (for files).",
+          default="keys", choices=("keys", "files")),
+    Field("history", "History", "count", "",
+          "Number of values kept per key; with 1, an overwritten value cannot be restored."),
+    Field("ttl", "TTL", "duration", "", "How long values are kept, as 1d; empty: for ever."),
+    Field("bytes", "Most bytes", "bytes", "", "Largest total size, as 1GB; empty: no limit."),
+    Field("value_bytes", "Most of a value", "bytes", "",
+        "Largest value, as 64KB; only for key-value buckets."),
+    Field("replicas", "Replicas", "count", "", "Number of replicas, 1 to 5."),
+    Field("compressed", "Compressed", "switch", "", "Whether the server compresses.",
+          default=False),
+    Field("storage", "Storage", "choice", "", "Memory storage is lost when the servers stop.",
+          default="file", choices=("file", "memory")),
+    Field("description", "Description", "text", "", "For people."),
+)  # fmt: skip
+_START = {"history": "5", "replicas": "1"}
+"""History is kept from the start: an undo puts a value back that the bucket still has."""
+
+
+def bucket_of_texts(texts: Mapping[str, str]) -> Config:
+    """Return the stream of what was typed; raises ValueError with a sentence."""
+    values = {one.path: parsed(one, texts.get(one.path, "")) for one in BUCKET_FIELDS}
+    name = str(values["name"] or "")
+    if not is_bucket(name):
+        raise ValueError(
+            f"Name: {name!r} is not a valid bucket name: use letters, digits, - and _"
+        )
+    of_keys = values["holds"] != "files"
+    history, replicas = _number(values["history"], 1), _number(values["replicas"], 1)
+    if of_keys and not 1 <= history <= MOST_HISTORY:
+        raise ValueError(f"History: between 1 and {MOST_HISTORY}, not {history}")
+    if not 1 <= replicas <= 5:
+        raise ValueError(f"Replicas: between 1 and 5, not {replicas}")
+    options = BucketOptions(
+        str(values["description"] or "") or None, history, _number(values["ttl"], 0), 0, replicas,
+        str(values["storage"] or "file"), _number(values["value_bytes"], -1),
+        _number(values["bytes"], -1), values["compressed"] is True,
+    )  # fmt: skip
+    return bucket_config(name, options) if of_keys else store_config(name, options)
+
+
+def _number(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) and value >= 0 else otherwise
+
+
+def meaning_text(config: Config) -> str:
+    """Return what a new bucket does, in a sentence."""
+    name, age_ns, room = str(config["name"]), _number(config["max_age"], 0), config["max_bytes"]
+    kept = f"for {exact_duration(age_ns)}" if age_ns else "until deleted"
+    if name.startswith(KV):
+        history = _number(config["max_msgs_per_subject"], 1)
+        parts = [f"keeps {counted(history, 'value')} of each key, each {kept}"]
+        most = _number(config["max_msg_size"], 0)
+        parts += [f"a value of at most {bytes_text(most)}"] if most else []
+    else:
+        parts = [f"keeps files, each {kept}"]
+    parts.append(
+        f"at most {bytes_text(_number(room, 0))}" if _number(room, 0) else "without a limit"
+    )
+    packed = "compressed " if config["compression"] == "s2" else ""
+    where = "in the memory" if config["storage"] == "memory" else "on disk"
+    servers = counted(_number(config["num_replicas"], 1), "server")
+    return f"{name}: {'; '.join(parts)}; {packed}{where} of {servers}"
+
+
+class BucketForm(LiveScreen):
+    """Fields, what they mean together, and the way to the bucket when it is made."""
+
+    TYPING = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "send", "Make", id="bucket.make", priority=True),
+        Binding("escape", "back", "Close", id="bucket.close", priority=True),
+        Binding("down", "app.focus_next", "Next", show=False, id="bucket.down"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="bucket.up"),
+    ]
+    DEFAULT_CSS = """
+    BucketForm #means { height: auto; padding: 0 1; margin: 1 0 0 0; }
+    BucketForm #hint { height: 2; padding: 0 1; }
+    BucketForm VerticalScroll { height: 1fr; }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    means = getters.query_one("#means", Static)
+    hint = getters.query_one("#hint", Static)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts = dict(_START)
+        self._is_sending = False
+        self._is_done = False
+
+    def body(self) -> Iterable[Widget]:
+        """The fields, what they mean, and help about the one that has the keys."""
+        yield Static(id="caption", markup=False)
+        with VerticalScroll(can_focus=False):
+            for one in BUCKET_FIELDS:
+                yield FieldRow(one, self.texts.get(one.path, ""))
+            yield Static(id="means", markup=False)
+        yield Static(id="hint", markup=False)
+
+    def on_mount(self) -> None:
+        """Give the keys to the name."""
+        sends = key_of(self, "bucket.make")
+        self.caption.update(safe(f"New bucket or object store · {sends} creates it"))
+        self.set_focus(self.query(FieldRow).first().editor)
+        self._tell()
+
+    @on(FieldRow.Focused)
+    def _focused(self, message: FieldRow.Focused) -> None:
+        field = next(one for one in BUCKET_FIELDS if one.path == message.path)
+        self.hint.update(safe(field.help, "dim"))
+
+    @on(FieldRow.Edited)
+    def _edited(self, message: FieldRow.Edited) -> None:
+        self.texts[message.path] = message.text
+        self._tell()
+
+    def _tell(self, wrong: str = "") -> None:
+        """Say what the fields mean, or what is wrong with them."""
+        try:
+            meaning = meaning_text(bucket_of_texts(self.texts))
+        except ValueError as error:
+            # A form without a name is not wrong yet: nobody came to it.
+            named = bool(self.texts.get("name"))
+            self.means.update(safe(str(error) if named else "Give it a name.", "warn"))
+            return
+        self.means.update(safe(wrong or clean_line(meaning), "error" if wrong else ""))
+
+    def unsent(self) -> str:
+        """Return what was typed and not sent."""
+        typed = {path: text for path, text in self.texts.items() if text}
+        return "" if typed == _START or self._is_done else "the new bucket"
+
+    def action_send(self) -> None:
+        """Make it; in production its stream's name is typed first."""
+        try:
+            config = bucket_of_texts(self.texts)
+        except ValueError as error:
+            self.means.update(safe(str(error), "error"))
+            return
+        if not self._is_sending:
+            run_task(self, self._send, str(config["name"]), json.dumps(config))
+
+    async def _send(self, name: str, body: str) -> None:
+        self._is_sending = True
+        self.means.update(safe("sending …"))
+        reply = await request_confirmed(self, Change(0, "create_stream", name, None, body))
+        self._is_sending = False
+        if reply is None:
+            self._tell()
+            return
+        if reply.status != "done":
+            self._tell(clean_line(reply.text))
+            return
+        self._is_done = True
+        self.app.notify(safe_copy(reply.text))
+        self.leave()
+        self.app.post_message(Open("bucket", name))
+
 
 _KEPT = {"edit-stream", "messages", "delete_stream", "undo"}
 """Of what is done to streams; the others say little of a bucket, and `d` leads to all of them."""

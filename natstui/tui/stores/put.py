@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import base64
+import os
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import getters, on
+from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
@@ -24,7 +30,48 @@ from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe
 from natstui.tui.stores.cells import value_of
-from natstui.tui.stores.editor import edit_in_terminal
+
+
+def editor_command() -> list[str]:
+    """Return the user's editor; raises UsageError when the environment names none."""
+    for name in ("VISUAL", "EDITOR"):
+        if command := os.environ.get(name, "").strip():
+            return shlex.split(command)
+    raise UsageError("neither VISUAL nor EDITOR names an editor")
+
+
+def edit_in_terminal(app: App[int], text: str) -> str:
+    """Return a text after it was edited; the screen rests meanwhile. Raises UsageError."""
+    command = editor_command()
+    try:
+        with app.suspend():
+            return edit(command, text)
+    except SuspendNotSupported as error:
+        raise UsageError("no editor can run in this terminal") from error
+
+
+def edit(command: list[str], text: str) -> str:
+    """Return a text after a command edited the file that holds it.
+
+    Many editors end every file with a new line: one that was not there before is taken away.
+    Raises UsageError when the editor fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="natstui-") as folder:  # open to this user alone
+        file = Path(folder) / ("value.json" if text.lstrip()[:1] in ("{", "[") else "value.txt")
+        file.write_bytes(text.encode())
+        try:
+            code = subprocess.run([*command, str(file)], check=False).returncode
+            if code:
+                raise UsageError(f"{command[0]} ended with {code}: the text was not changed")
+            edited = file.read_bytes().decode()
+        except OSError as error:
+            raise UsageError(f"{command[0]}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError("the file of the editor is not UTF-8 text") from error
+    if edited.endswith("\n") and not text.endswith("\n") and edited.count("\n") > text.count("\n"):
+        edited = edited[:-1]
+    return edited
+
 
 _decoder = decoder_of(KeysPage)
 

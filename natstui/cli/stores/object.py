@@ -296,7 +296,7 @@ def _target(name: str, output: str | None) -> Path | None:
 
 
 async def _copied(
-    client: Client, bucket: str, name: str, file: BinaryIO, shown: Progress, verify: bool
+    client: Client, bucket: str, name: str, file: BinaryIO, shown: BytesLine, verify: bool
 ) -> CopiedObject:
     wanted = await read_object(client, bucket, name)
     return await copy_object(client, wanted, file, _telling(shown, wanted), verify=verify)
@@ -307,7 +307,7 @@ async def _saved(
     bucket: str,
     name: str,
     target: Path,
-    shown: Progress,
+    shown: BytesLine,
     overwrites: bool,
     verify: bool,
 ) -> CopiedObject:
@@ -317,7 +317,7 @@ async def _saved(
     )
 
 
-def _telling(shown: Progress, wanted: StoredObject) -> Callable[[int], None]:
+def _telling(shown: BytesLine, wanted: StoredObject) -> Callable[[int], None]:
     return functools.partial(shown.show_bytes, wanted.name, whole_bytes=wanted.size_bytes)
 
 

@@ -210,7 +210,7 @@ class Tally:
         `name` is what an answer counts as.
         """
         answers = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
-        answered = sum(self._totals[one] for one in answers)
+        answered = sum(self._totals[answer] for answer in answers)
         self._totals["unanswered_msgs"] += max(self._totals["sent_msgs"] - answered, 0)
 
     def take(self) -> tuple[Counts, Latencies]:

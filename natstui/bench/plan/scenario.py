@@ -340,7 +340,9 @@ def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
 
 def _responses(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
     """Return the second stream: its subjects follow from those of the requests."""
-    asking = next((one.subject for one in roles if traits(one.pattern).awaits_responses), "bench")
+    asking = next(
+        (role.subject for role in roles if traits(role.pattern).awaits_responses), "bench"
+    )
     return replace(_stream(table, []), subjects=(f"{asking}-responses.*",))
 
 

@@ -56,7 +56,7 @@ def _differences(before: SavedRun, after: SavedRun) -> Iterator[Difference]:
 
 
 def _values(run: SavedRun, name: str) -> np.ndarray:
-    found = [one.get(name) for one in run.repetitions]
+    found = [repetition.get(name) for repetition in run.repetitions]
     return np.array([value for value in found if value is not None], np.float64)
 
 

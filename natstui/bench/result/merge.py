@@ -125,7 +125,7 @@ def _common(
     named: Sequence[tuple[str, SavedRun]], timelines: Sequence[Timeline]
 ) -> tuple[int, int]:
     """Return the whole slices that every run measured. Raises Refused."""
-    slice_us = max(one.slice_us for one in timelines)
+    slice_us = max(timeline.slice_us for timeline in timelines)
     latest = max(range(len(named)), key=lambda number: timelines[number].began_at_us)
     soonest = min(range(len(named)), key=lambda number: timelines[number].ended_at_us)
     begin = -(-timelines[latest].began_at_us // slice_us)

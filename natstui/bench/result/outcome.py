@@ -118,7 +118,9 @@ def conclude(end: RunOutcome) -> BenchmarkResult:
 
 
 def _last_ns(workers: Iterable[WorkerEnd], otherwise_ns: int) -> int:
-    last = max((max(one.last_sent_ns, one.last_received_ns) for one in workers), default=0)
+    last = max(
+        (max(worker.last_sent_ns, worker.last_received_ns) for worker in workers), default=0
+    )
     return last or otherwise_ns
 
 
@@ -145,7 +147,9 @@ def steady_received_msgs(role: Role, counts: Counts) -> int:
 
 def _publish_rate(end: RunOutcome) -> float | None:
     senders = [worker for worker in end.workers if worker.book.role.traits.sends]
-    total = sum(steady_published_msgs(one.book.role, one.book.reported) for one in senders)
+    total = sum(
+        steady_published_msgs(sender.book.role, sender.book.reported) for sender in senders
+    )
     last_ns = max((worker.last_sent_ns for worker in senders), default=0)
     return total / _span_s(end.steady_ns, last_ns) if last_ns else None
 
@@ -156,7 +160,9 @@ def _receive_rate(end: RunOutcome) -> float | None:
         for worker in end.workers
         if (does := worker.book.role.traits).has_answers or (does.receives and not does.responds)
     ]
-    total = sum(steady_received_msgs(one.book.role, one.book.reported) for one in receivers)
+    total = sum(
+        steady_received_msgs(receiver.book.role, receiver.book.reported) for receiver in receivers
+    )
     last_ns = max((worker.last_received_ns for worker in receivers), default=0)
     return total / _span_s(end.steady_ns, last_ns) if last_ns else None
 

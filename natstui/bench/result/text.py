@@ -97,14 +97,14 @@ def _amounts(plan: BenchmarkPlan, figures: Metrics, books: Sequence[Accounting])
 
 
 def _closes(plan: BenchmarkPlan, books: Sequence[Accounting]) -> str:
-    if not all(one.measures for one in books):
+    if not all(book.measures for book in books):
         return "NOTHING WAS MEASURED"
-    if not all(one.closes for one in books):
+    if not all(book.closes for book in books):
         return "MESSAGE COUNTS DO NOT ADD UP"
-    if any(one.lost_msgs for one in books):
+    if any(book.lost_msgs for book in books):
         return "MESSAGES WERE LOST"
     consumes = any(role.traits.consumes for role in plan.roles)
-    if consumes and any(one.lost_msgs is None for one in books):
+    if consumes and any(book.lost_msgs is None for book in books):
         return "whether messages were lost is unknown"
     return ALL_CLOSES
 
@@ -157,7 +157,7 @@ def merged_text(merged: MergedRuns) -> str:
     begin, end = moment_text(merged.begin_at_us), moment_text(merged.end_at_us)
     rates = [f"published {rate_text(figures['publish_rate'])}/s"]
     rates.append(f"received {rate_text(figures['receive_rate'])}/s")
-    books = [one.accounting for one in runs]
+    books = [run.accounting for run in runs]
     lines = [
         "",
         f"{clean_line(merged.title)}, {len(runs)} runs together",
@@ -166,13 +166,13 @@ def merged_text(merged: MergedRuns) -> str:
         f"  messages   {_amounts(merged.plan, figures, books)}",
         *_latencies(figures),
     ]
-    rows = [_MERGED_HEAD, *(_merged_row(merged.plan, one) for one in runs)]
+    rows = [_MERGED_HEAD, *(_merged_row(merged.plan, run) for run in runs)]
     widths = [max(len(row[cell]) for row in rows) for cell in range(len(rows[0]))]
     for number, row in enumerate(rows):
         cells = zip(row[1:], widths[1:], strict=True)
         text = "".join(f"  {cell:>{width}}" for cell, width in cells)
         lines.append(f"  {'' if number else 'runs':<{LABEL_CELLS - 2}}{row[0]:<{widths[0]}}{text}")
-    notes = (f"{one.name}: {note}" for one in runs for note in one.notes)
+    notes = (f"{run.name}: {note}" for run in runs for note in run.notes)
     lines += [f"  note       {clean_line(note)}" for note in notes]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -195,11 +195,15 @@ def _merged_row(plan: BenchmarkPlan, part: MergedPart) -> tuple[str, ...]:
 def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:
     """Return a table of what changed from one run to another."""
     lines = [f"\n{clean_line(before.name)} → {clean_line(after.name)}"]
-    for one in differences:
-        left, right = (_figure(one.metric, value) for value in (one.before, one.after))
-        change = f"{one.change_ratio:+.1%}"
-        verdict = "" if one.low_ratio is None else one.verdict
-        lines.append(f"  {one.metric:<21}{left:>10} → {right:<10}{change:>9}  {verdict}".rstrip())
+    for difference in differences:
+        left, right = (
+            _figure(difference.metric, value) for value in (difference.before, difference.after)
+        )
+        change = f"{difference.change_ratio:+.1%}"
+        verdict = "" if difference.low_ratio is None else difference.verdict
+        lines.append(
+            f"  {difference.metric:<21}{left:>10} → {right:<10}{change:>9}  {verdict}".rstrip()
+        )
     lines += dict.fromkeys(f"  note       {d.verdict}" for d in differences if d.low_ratio is None)
     return "\n".join(lines)
 
@@ -250,5 +254,5 @@ def _columns(
 
 
 def _worker_amounts(counts: Sequence[Counts], name: str) -> list[str]:
-    amounts: list[int] = [getattr(one, name) for one in counts]
+    amounts: list[int] = [getattr(count, name) for count in counts]
     return [count_text(amount) if any(amounts) else "" for amount in amounts]

@@ -217,7 +217,7 @@ class Benchmark:
 
     def worker_pids(self) -> list[int]:
         """Return the process ids of the workers that live."""
-        return [one.process.pid for one in self._state.pool.members if not one.gone]
+        return [member.process.pid for member in self._state.pool.members if not member.gone]
 
     @property
     def timeline(self) -> Timeline | None:
@@ -294,12 +294,14 @@ class Benchmark:
             await pool.start(orders)
         within_s = _START_S + _START_OF_EACH_S * len(pool.members)
         await self._state.until(
-            lambda: self._state.over or all(one.ready or one.over for one in pool.members),
+            lambda: (
+                self._state.over or all(member.ready or member.over for member in pool.members)
+            ),
             within_s,
         )
         if self._state.failure is not None:
             raise self._state.failure
-        absent = [one.name for one in pool.members if not one.ready]
+        absent = [member.name for member in pool.members if not member.ready]
         if absent and not self._state.stopped:
             raise NatstuiError(f"workers {', '.join(absent)} were not ready in {within_s:g} s")
 
@@ -349,7 +351,7 @@ class Benchmark:
             state.failure = state.failure or error
         cpu = server.until_now()
         state.pool.tell_all(Stop())
-        await state.until(lambda: all(one.over for one in state.pool.members), _LAST_WORD_S)
+        await state.until(lambda: all(member.over for member in state.pool.members), _LAST_WORD_S)
         await state.pool.dismiss()
         state.release(everything=True)
         result = conclude(await self._ending(assets, cpu))
@@ -452,9 +454,9 @@ class Benchmark:
 
     def _sending(self) -> Iterator[Role]:
         """Yield the roles that send, with what they send now."""
-        for one in self.plan.roles:
-            if one.traits.sends:
-                yield replace(one, payload=self._payloads.get(one.name, one.payload))
+        for role in self.plan.roles:
+            if role.traits.sends:
+                yield replace(role, payload=self._payloads.get(role.name, role.payload))
 
     def _changed(
         self, sentences: list[str], change: RunChange | None = None, mark: str | None = None
@@ -535,9 +537,9 @@ class Benchmark:
 
     def _of(self, role: str) -> list[WorkerProcess]:
         return [
-            one
-            for one in self._state.pool.members
-            if one.orders.role.name == role and not one.over
+            member
+            for member in self._state.pool.members
+            if member.orders.role.name == role and not member.over
         ]
 
     def _find(self, role: str, worker_id: int | None) -> WorkerProcess:

@@ -79,8 +79,8 @@ class Watcher:
         Core messages and requests may come at any time: only who reads a stream gives up.
         """
         members, plan = self._state.pool.members, self._state.plan
-        receivers = [one for one in members if one.orders.role.traits.receives]
-        has_end = any(one.orders.role.traits.has_end for one in members)
+        receivers = [member for member in members if member.orders.role.traits.receives]
+        has_end = any(member.orders.role.traits.has_end for member in members)
         if has_end or not receivers or self._state.end_ns is not None:
             return
         got_msgs, now_s = sum(map(_different_msgs, receivers)), time.monotonic()
@@ -89,7 +89,7 @@ class Watcher:
         idle_s = now_s - self._got_at_s
         goal = sum(role.total_msgs or 0 for role in plan.roles)
         count = f"{got_msgs:,} of {goal:,}" if goal else f"{got_msgs:,}"
-        does = [one.orders.role.traits for one in receivers]
+        does = [receiver.orders.role.traits for receiver in receivers]
         gives_up = all(traits.consumes and not traits.responds for traits in does)
         if gives_up and idle_s > IDLE_S:
             raise NatstuiError(
@@ -110,9 +110,9 @@ class Watcher:
         if not self._knee_found and (text := self._state.knee.broken(elapsed_s)):
             self._knee_found = True
             self._state.remark(text)
-            for one in self._state.pool.members:
-                if one.orders.role.traits.sends and not one.over:
-                    one.send(Stop())
+            for member in self._state.pool.members:
+                if member.orders.role.traits.sends and not member.over:
+                    member.send(Stop())
 
     async def _let_happen(self, fault: Fault) -> None:
         try:
@@ -135,16 +135,16 @@ class Watcher:
     async def _finished(self) -> bool:
         """Tell whether every sender is done; without one, whether the receivers have enough."""
         members, plan = self._state.pool.members, self._state.plan
-        senders = [one for one in members if one.orders.role.traits.has_end]
+        senders = [member for member in members if member.orders.role.traits.has_end]
         if senders:
-            return all(one.over for one in senders)
+            return all(sender.over for sender in senders)
         if self._state.end_ns is not None and time.monotonic_ns() > self._state.end_ns:
             return True
-        receivers = [one for one in members if one.orders.role.traits.receives]
+        receivers = [member for member in members if member.orders.role.traits.receives]
         goals = [role.total_msgs for role in plan.roles if role.total_msgs is not None]
         if goals:
             return self._received_at_least(receivers, sum(goals))
-        consume = any(one.orders.role.traits.consumes for one in receivers)
+        consume = any(receiver.orders.role.traits.consumes for receiver in receivers)
         return consume and plan.duration_s is None and await self._all_consumed(receivers)
 
     def _phases(self) -> list[tuple[PhaseName, float]]:
@@ -159,27 +159,27 @@ class Watcher:
 
     async def _all_arrived(self) -> bool:
         receivers = [
-            one
-            for one in self._state.pool.members
-            if one.orders.role.traits.receives and not one.over
+            member
+            for member in self._state.pool.members
+            if member.orders.role.traits.receives and not member.over
         ]
-        consumers = [one for one in receivers if one.orders.role.traits.consumes]
+        consumers = [receiver for receiver in receivers if receiver.orders.role.traits.consumes]
         if consumers and not await self._all_consumed(consumers):
             return False
         quiet_s = (time.monotonic_ns() - self._state.last_report_ns) / 1e9
         return quiet_s > _QUIET_S or all(
-            self._received_at_least([one], self._sent_to(one))
-            for one in receivers
-            if one not in consumers
+            self._received_at_least([receiver], self._sent_to(receiver))
+            for receiver in receivers
+            if receiver not in consumers
         )
 
     def _sent_to(self, subscriber: WorkerProcess) -> int:
         """Return how many messages were sent to a subscriber's subject since it heard."""
         return sum(
-            one.counts.sent_msgs - subscriber.due_from_of(one)
-            for one in self._state.pool.members
-            if one.orders.role.traits.sends
-            and one.orders.role.subject == subscriber.orders.role.subject
+            member.counts.sent_msgs - subscriber.due_from_of(member)
+            for member in self._state.pool.members
+            if member.orders.role.traits.sends
+            and member.orders.role.subject == subscriber.orders.role.subject
         )
 
     async def _all_consumed(self, receivers: list[WorkerProcess]) -> bool:
@@ -197,10 +197,10 @@ class Watcher:
 
     async def _consumed(self, receivers: list[WorkerProcess]) -> bool:
         stored = await self._assets.stored_msgs() or 0
-        for one in receivers:
-            owed = self._assets.owed_msgs(one.orders.role, stored)
-            owed = None if owed is None else owed - one.gone_before_msgs
-            if owed is not None and not self._received_at_least([one], owed):
+        for receiver in receivers:
+            owed = self._assets.owed_msgs(receiver.orders.role, stored)
+            owed = None if owed is None else owed - receiver.gone_before_msgs
+            if owed is not None and not self._received_at_least([receiver], owed):
                 return False
         self._pending = await self._assets.pending()
         return self._pending in (None, (0, 0))
@@ -208,15 +208,19 @@ class Watcher:
     def _received_at_least(self, receivers: list[WorkerProcess], expected: int) -> bool:
         """Tell whether every receiver, or every group that shares, got so many."""
         shared: dict[str, int] = {}
-        for one in self._state.pool.members:
-            if one.orders.role.traits.receives:
-                name = one.orders.role.name
-                got = _different_msgs(one)
+        for member in self._state.pool.members:
+            if member.orders.role.traits.receives:
+                name = member.orders.role.name
+                got = _different_msgs(member)
                 shared[name] = shared.get(name, 0) + got
         return all(
-            (shared[one.orders.role.name] if is_shared(one.orders.role) else _different_msgs(one))
+            (
+                shared[receiver.orders.role.name]
+                if is_shared(receiver.orders.role)
+                else _different_msgs(receiver)
+            )
             >= expected
-            for one in receivers
+            for receiver in receivers
         )
 
     async def _look(self) -> None:

@@ -102,7 +102,7 @@ class RunState:
 
     def latencies(self) -> Latencies:
         """Return all latencies so far."""
-        return merge_latencies(one.latencies.total() for one in self.pool.members)
+        return merge_latencies(member.latencies.total() for member in self.pool.members)
 
     def elapsed_s(self) -> float:
         """Return the time since GO."""
@@ -175,10 +175,10 @@ class RunState:
     def _note_joined(self, sender: WorkerProcess, report: Report) -> None:
         """Note from which message on this sender's are for those who joined behind it."""
         publisher_id = sender.orders.publisher_id
-        for one in self.pool.members:
-            behind = one.ready and sender.go_ns < one.ready_ns <= report.at_ns
-            if behind and one.orders.role.traits.receives:
-                one.due_from.setdefault(publisher_id, sender.counts.sent_msgs)
+        for member in self.pool.members:
+            behind = member.ready and sender.go_ns < member.ready_ns <= report.at_ns
+            if behind and member.orders.role.traits.receives:
+                member.due_from.setdefault(publisher_id, sender.counts.sent_msgs)
 
     def release(self, *, everything: bool = False) -> None:
         """Hand on what was reported: of receivers only once the senders said what they sent.
@@ -198,9 +198,11 @@ class RunState:
     def _is_ahead(self, report: Report) -> bool:
         """Tell whether a report may know of messages whose sender has not said them yet."""
         return any(
-            0 < one.go_ns < report.at_ns and one.reported_ns < report.at_ns and not one.over
-            for one in self.pool.members
-            if one.orders.role.traits.sends
+            0 < member.go_ns < report.at_ns
+            and member.reported_ns < report.at_ns
+            and not member.over
+            for member in self.pool.members
+            if member.orders.role.traits.sends
         )
 
     def wall_us(self, at_ns: int) -> int:

@@ -46,11 +46,11 @@ class SingleFrame:
         ]
         self._frames = [
             (
-                bytearray(one.blank()),
-                [(name, where, where.stop - where.start) for name, where in one.fields.items()],
-                one.payload,
+                bytearray(frame.blank()),
+                [(name, where, where.stop - where.start) for name, where in frame.fields.items()],
+                frame.payload,
             )
-            for one in frames
+            for frame in frames
         ]
         self._publisher = orders.publisher_id
         self._subjects = role.subjects_count

@@ -73,7 +73,7 @@ def connection_lines(
 
 def ordered(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
     """Return connections by server and the order in which they came."""
-    return sorted(rows, key=lambda one: (one.server_name, one.server_id, one.connection_id))
+    return sorted(rows, key=lambda row: (row.server_name, row.server_id, row.connection_id))
 
 
 def _cells(one: ClientConnection, rates: Rates | None, *, closed: bool) -> Sequence[str]:

@@ -68,16 +68,18 @@ def audit_lines(report: Report) -> Iterator[str]:
     )
     rows = [
         [
-            f"{one.times_count:,}",
-            clean_line(one.request),
-            clean_line(one.client),
-            clean_line(one.user or ""),
-            clean_line(f"{one.err_code} {one.error}") if one.err_code is not None else "",
+            f"{request.times_count:,}",
+            clean_line(request.request),
+            clean_line(request.client),
+            clean_line(request.user or ""),
+            clean_line(f"{request.err_code} {request.error}")
+            if request.err_code is not None
+            else "",
         ]
-        for one in audit.requests[:_AUDITED_COUNT]
+        for request in audit.requests[:_AUDITED_COUNT]
     ]
     yield from table(columns, rows, stdout_width()) if rows else ()
-    shown_count = sum(one.times_count for one in audit.requests[:_AUDITED_COUNT])
+    shown_count = sum(request.times_count for request in audit.requests[:_AUDITED_COUNT])
     if audit.requests_count > shown_count:
         yield f"and {counted(f'{audit.requests_count - shown_count:,}', 'other request')}"
 
@@ -116,7 +118,7 @@ def _paragraphs(report: Report) -> Iterator[str]:
         yield ""
         yield from paragraph(line.first, report.at_us)
         if line.others:
-            named = [clean_line(one.entity.text) for one in line.others[:_OPEN_COUNT]]
+            named = [clean_line(other.entity.text) for other in line.others[:_OPEN_COUNT]]
             more = len(line.others) - len(named)
             last = f" and {more} more" if more else ""
             yield f"{_INDENT}{line.others_text} of the same kind: {', '.join(named)}{last}"

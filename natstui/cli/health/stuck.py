@@ -41,8 +41,8 @@ def explained(
     lines += [f"  {label:<16} {text}" for label, text in _facts(state, row)]
     if not report.findings:
         lines += ["", "natstui found nothing wrong with the consumer"]
-    for one in report.findings:
-        lines += ["", *paragraph(one, report.at_us)]
+    for finding in report.findings:
+        lines += ["", *paragraph(finding, report.at_us)]
     if with_facts:
         lines += ["", "facts", *_fact_lines(state, row)]
     lines += audit_lines(report)
@@ -87,7 +87,7 @@ def explained_json(
             "status": verdict.word,
             "evidence": verdict.evidence,
             "state": msgspec.to_builtins(next(consumer_rows(state, [row]))),
-            "findings": [finding_json(one) for one in report.findings],
+            "findings": [finding_json(finding) for finding in report.findings],
             "facts": _facts_json(state, row),
             "tap": None if tapped is None else _tap_json(tapped),
             "audit": audit_json(report),

@@ -167,7 +167,7 @@ class _Reading:
         frequent = self._alike.most_common()
         requests = tuple(AuditedRequests(*alike, count) for alike, count in frequent)
         listed = requests[:_LISTED_COUNT]
-        counted = sum(one.times_count for one in requests)
+        counted = sum(request.times_count for request in requests)
         left_out_count = self._left_out_count + counted - sum(one.times_count for one in listed)
         return ApiAudit(
             elapsed_s, self.ended or "", listed, counted + self._left_out_count,

@@ -251,7 +251,9 @@ class _Counted:
             )
 
     def most_frequent(self) -> tuple[MessageCount, ...]:
-        ordered = sorted(self.messages.values(), key=lambda one: (-one.said_count, one.stream_seq))
+        ordered = sorted(
+            self.messages.values(), key=lambda message: (-message.said_count, message.stream_seq)
+        )
         return tuple(ordered[:ROOM])
 
 

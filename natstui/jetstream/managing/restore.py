@@ -343,7 +343,9 @@ def read_backups(folder: Path) -> list[Backup]:
         raise BackupError(f"{folder} is the backup of an account without streams")
     backups = [read_backup(one) for one in folders]
     # A mirror or a stream with sources wants to see what it copies from.
-    backups.sort(key=lambda one: bool(one.config.get("mirror") or one.config.get("sources")))
+    backups.sort(
+        key=lambda backup: bool(backup.config.get("mirror") or backup.config.get("sources"))
+    )
     return backups
 
 

@@ -239,7 +239,7 @@ class SubjectCounting:
         answer = await self._api.answer(verb, body, timeout_s=_TIMEOUT_S)
         with reading(verb):
             counts = _INFO.decode(answer.data).state.subjects or {}
-        largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_KEPT_SUBJECTS]
+        largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_KEPT_SUBJECTS]
         return SubjectsCounted(
             at_us=time.time_ns() // 1000,
             stream=question.stream,

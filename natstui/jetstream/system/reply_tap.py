@@ -309,7 +309,7 @@ class ReplyTap:
             read_msgs=self._read_msgs,
             read_bytes=self._read_bytes,
             questions_count=servers.asked_count,
-            askers=tuple(sorted(askers, key=lambda one: -one.requests_count)),
+            askers=tuple(sorted(askers, key=lambda asker: -asker.requests_count)),
             anonymous_msgs=self._anonymous_msgs,
             gone_msgs=self._crowded_msgs + sum(one.requests_count for one in unmatched),
         )

@@ -238,7 +238,7 @@ async def read_heartbeat(asking: Asking, system: System, before: Servers) -> Ser
 
 
 def _ordered(rows: Iterable[ServerSeen]) -> tuple[ServerSeen, ...]:
-    return tuple(sorted(rows, key=lambda it: (it.cluster or "", it.name, it.server_id)))
+    return tuple(sorted(rows, key=lambda row: (row.cluster or "", row.name, row.server_id)))
 
 
 async def read_metas(system: System) -> tuple[Meta, ...]:
@@ -339,7 +339,7 @@ def _meta(it: _MetaCluster) -> Meta:
         peers=tuple(
             # `active` 0 is "never heard of", not "heard of just now".
             MetaPeer(one.name, one.current, one.offline, one.active or None, one.lag)
-            for one in sorted(peers, key=lambda one: one.name)
+            for one in sorted(peers, key=lambda peer: peer.name)
         ),
         snapshot_entries_count=snapshot.pending_entries,
         snapshot_bytes=snapshot.pending_size,

@@ -123,7 +123,7 @@ def busiest(seen: Connections, most_count: int) -> Connections:
     left_out = len(seen.rows) - most_count
     if left_out <= 0:
         return seen
-    rows = sorted(seen.rows, key=lambda one: -one.in_msgs - one.out_msgs)[:most_count]
+    rows = sorted(seen.rows, key=lambda row: -row.in_msgs - row.out_msgs)[:most_count]
     return replace(seen, rows=tuple(rows), left_out_count=left_out)
 
 

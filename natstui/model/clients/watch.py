@@ -117,7 +117,7 @@ def clients_read(
 ) -> ClientsRead:
     """Return the facts about open and closed connections."""
     clients = [row for row in rows if row.kind == "Client"]
-    subscribed = sorted(clients, key=lambda one: -one.subscriptions_count)[:_KEPT_COUNT]
+    subscribed = sorted(clients, key=lambda client: -client.subscriptions_count)[:_KEPT_COUNT]
     recent = [
         one
         for one in closed

@@ -191,10 +191,13 @@ def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Si
     if not (previous.silences or state.silences):
         return previous.silences
     now = {
-        (Entity(one.stream, one.consumer, one.created_at_us, one.part), code): one
-        for one in state.silences
-        for code in (successor_of(one.code),)
-        if one.until_us > state.now_at_us
+        (
+            Entity(silence.stream, silence.consumer, silence.created_at_us, silence.part),
+            code,
+        ): silence
+        for silence in state.silences
+        for code in (successor_of(silence.code),)
+        if silence.until_us > state.now_at_us
     }
     return previous.silences if now == previous.silences else now
 

@@ -69,7 +69,7 @@ class _Thresholds:
     """The numbers in some metadata; 0 where a key is absent."""
 
     def __init__(self, keys: Sequence[MonitorKey], metadata: Mapping[str, str]) -> None:
-        self._values = {one.name: threshold(one, metadata.get(one.key, "0")) for one in keys}
+        self._values = {key.name: threshold(key, metadata.get(key.key, "0")) for key in keys}
 
     def __getitem__(self, name: str) -> int:
         return self._values[name]
@@ -92,7 +92,9 @@ def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[Check
         *_replica_checks(limits, facts),
         *_message_checks(limits, facts.stored_msgs),
         *_subject_checks(limits, facts.subjects_count),
-        *_source_checks(limits, [one for one in facts.upstreams if not one.mirror], facts),
+        *_source_checks(
+            limits, [upstream for upstream in facts.upstreams if not upstream.mirror], facts
+        ),
         *_mirror_checks(limits, facts),
     ]
 
@@ -178,12 +180,12 @@ def _source_checks(
 def _mirror_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
     if limits["lag-critical"] <= 0 and limits["seen-critical"] <= 0:
         return []
-    mirrors = [one for one in facts.upstreams if one.mirror]
+    mirrors = [upstream for upstream in facts.upstreams if upstream.mirror]
     if facts.mirror and not mirrors:
         return [Check("critical", "lag-critical", "the mirror has no state yet")]
     if mirrors:
         return _upstream_checks(limits, mirrors, "mirror")
-    if any(not one.mirror for one in facts.upstreams):
+    if any(not upstream.mirror for upstream in facts.upstreams):
         return []
     text = "the threshold is for a mirror or sources, but the stream has none"
     return [Check("critical", "lag-critical", text)]
@@ -193,11 +195,11 @@ def _upstream_checks(limits: _Thresholds, upstreams: Sequence[Upstream], noun: s
     lag, silent_ns = limits["lag-critical"], limits["seen-critical"]
     found = []
     if lag > 0:
-        lagged = sum(one.lag_msgs >= lag for one in upstreams)
+        lagged = sum(upstream.lag_msgs >= lag for upstream in upstreams)
         text = f"{lag} or more messages behind"
         found.append(_counted_check("lag-critical", lagged, noun, text))
     if silent_ns > 0:
-        silent = sum((one.active_ns or 0) >= silent_ns for one in upstreams)
+        silent = sum((upstream.active_ns or 0) >= silent_ns for upstream in upstreams)
         text = f"without contact for {duration_text(silent_ns / 1e9)} or longer"
         found.append(_counted_check("seen-critical", silent, noun, text))
     return found

@@ -56,7 +56,9 @@ class MessageCounts:
 
     def worst(self) -> tuple[MessageCount, ...]:
         """Return the messages by their count, the most frequent first."""
-        return tuple(sorted(self.messages, key=lambda one: (-one.said_count, one.stream_seq)))
+        return tuple(
+            sorted(self.messages, key=lambda message: (-message.said_count, message.stream_seq))
+        )
 
     def recent_count(self, now_at_us: int, window_s: float) -> int:
         """Return how many came within so many seconds."""

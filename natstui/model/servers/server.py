@@ -121,7 +121,7 @@ class Meta:
 
     def peer(self, name: str) -> MetaPeer | None:
         """Return what the leader tells of a server; None of the leader itself."""
-        return next((one for one in self.peers if one.name == name), None)
+        return next((peer for peer in self.peers if peer.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

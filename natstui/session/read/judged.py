@@ -32,7 +32,7 @@ def recorded_findings(
     span_us = max(1, recording.end_us - recording.start_us)
     for record in recording.records():
         if isinstance(record, FindingsChanged | FindingsSoFar):
-            unknown.update(one.code for one in record.findings if found(one) is None)
+            unknown.update(finding.code for finding in record.findings if found(finding) is None)
         before, state = state, judged_after(state, record)
         if state.findings is not before.findings:
             over += state.findings.ended

@@ -185,7 +185,7 @@ class _Panel:
         )
         parts += [
             f"{one.head.strip()} {one.texts[key]}"
-            for one in sorted(self.extras, key=lambda one: one.rank)
+            for one in sorted(self.extras, key=lambda extra: extra.rank)
         ]
         if not _is_over(self._view, key):
             parts += [
@@ -209,10 +209,10 @@ class _Panel:
         spark_cells = max(0, min(SPARK_WIDTH, room - self._beside - _cells(extras) - 1))
         heads = "".join(f"{act}/s".rjust(_RATE_CELLS) for act, _ in acts)
         head = " " * (self._beside + spark_cells - len(heads) - 4) + " CPU" + heads
-        head += "".join(one.head for one in extras)
+        head += "".join(extra.head for extra in extras)
         texts = [
             _worker(self._view, key, acts, spark_cells, self._number_cells)
-            + "".join(one.texts[key].rjust(len(one.head)) for one in extras)
+            + "".join(extra.texts[key].rjust(len(extra.head)) for extra in extras)
             for key in keys
         ]
         rows = -(-len(texts) // columns)
@@ -230,13 +230,13 @@ class _Panel:
 
     def _title(self, extras: Sequence[_Extra]) -> str:
         title = f"{clean_line(self._role).upper()} ({len(self.keys)})"
-        timed = any(one.head in (_P50, _P99) for one in extras)
+        timed = any(extra.head in (_P50, _P99) for extra in extras)
         name = _latency_name(self._view, self.keys)
         return f"{title}, {name} in ms" if timed else title
 
 
 def _cells(extras: Sequence[_Extra]) -> int:
-    return sum(len(one.head) for one in extras)
+    return sum(len(extra.head) for extra in extras)
 
 
 def _fitting(extras: Sequence[_Extra], room: int) -> list[_Extra]:

@@ -97,7 +97,7 @@ def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
     title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else told)
     return Brief(
         view.key(row),
-        [title, *(it for it in sections if it.lines)],
+        [title, *(section for section in sections if section.lines)],
         consumer_charts(view, row, PEEK_WINDOW_S)[:2],
     )
 

@@ -40,11 +40,14 @@ class Found:
         So may those that are over. With `folds`, many open ones of a kind are one row.
         """
         known = state.findings
-        every = [*known.open(), *(it for it in hints if known.silence_of(it) is None)]
+        every = [*known.open(), *(hint for hint in hints if known.silence_of(hint) is None)]
         told = [it for it in every if with_hints or not is_hint(it)]
         self.left_out_count = len(every) - len(told)
         self.open = sorted(told, key=worst_first)
-        hidden = [*known.silenced(), *(it for it in hints if known.silence_of(it) is not None)]
+        hidden = [
+            *known.silenced(),
+            *(hint for hint in hints if known.silence_of(hint) is not None),
+        ]
         self.silenced = sorted(hidden, key=worst_first)
         """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))

@@ -79,7 +79,7 @@ class FindingKeys(ScreenPart):
         elif len(actions) == 1:
             self._do(finding, actions[0])
         else:
-            words = [(what, _help_of(what)) for what in actions]
+            words = [(action, _help_of(action)) for action in actions]
             # The cursor may be on a finding of another system when it is picked.
             system = self._screen.where.system
             self._screen.app.push_screen(

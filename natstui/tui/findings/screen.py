@@ -117,8 +117,8 @@ class FindingsScreen(TableScreen):
         rest = super().caption_text(shown, total)
         if not self.state.costs:
             return rest
-        counts = counts_text([one.found for one in self._caches.values()], self._with_over)
-        if any(one.found.is_folded for one in self._caches.values()):
+        counts = counts_text([cache.found for cache in self._caches.values()], self._with_over)
+        if any(cache.found.is_folded for cache in self._caches.values()):
             counts += f"  ·  alike are folded: {key_of(self, 'finding.fold')} shows each"
         return counts if self.ordering.order == self.START else f"{counts}  ·  {rest}"
 

@@ -130,7 +130,7 @@ def stream_brief(view: StreamView, row: int, actions_key: str) -> Brief:
     )
     return Brief(
         view.key(row),
-        [Section(clean_line(name), ()), *(it for it in sections if it.lines)],
+        [Section(clean_line(name), ()), *(section for section in sections if section.lines)],
         stream_charts(view, row, PEEK_WINDOW_S)[:2],
     )
 

@@ -89,7 +89,7 @@ async def select(client: Client, wanted: Wanted) -> Selection:
     if wanted.of == "given_up":
         seqs, remark = await given_up(client, info, consumer, wanted.recorded)
         return _of(
-            found, filters, tuple(one for one in seqs if first <= one <= end), first, remark
+            found, filters, tuple(seq for seq in seqs if first <= seq <= end), first, remark
         )
     floor = consumer["ack_floor"]["stream_seq"]
     remark = _doubt(consumer, config)

@@ -42,7 +42,7 @@ def stream_warning(f: Stream, known: bool) -> Found:
 
 
 def _seen(checks: list[Check], severity: Severity) -> Found:
-    texts = [f"{one.name}: {one.text}" for one in checks if one.severity == severity]
+    texts = [f"{check.name}: {check.text}" for check in checks if check.severity == severity]
     return Seen("; ".join(texts)) if texts else None
 
 

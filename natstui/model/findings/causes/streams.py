@@ -291,7 +291,11 @@ def _origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
     """Return the origins in its configuration: names, and what else is set of them."""
     mirror, sources = f.settings.get("mirror"), f.settings.get("sources")
     found = [mirror] if isinstance(mirror, dict) else []
-    found += [one for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    found += (
+        [source for source in sources if isinstance(source, dict)]
+        if isinstance(sources, list)
+        else []
+    )
     return [(str(one.get("name")), one) for one in found]
 
 

@@ -87,7 +87,9 @@ class StreamFacts:
         consumers = self.consumers()
         if consumers is None:
             return None
-        return list(dict.fromkeys(s for one in consumers for s in one.filter_subjects or (">",)))
+        return list(
+            dict.fromkeys(s for consumer in consumers for s in consumer.filter_subjects or (">",))
+        )
 
     @property
     def is_covered(self) -> bool:
@@ -97,7 +99,7 @@ class StreamFacts:
             return True
         if config is None or config.mirror or config.sources or self.settings.get(_TRANSFORM):
             return False
-        return all(any(contains(each, one) for each in filters) for one in config.subjects)
+        return all(any(contains(each, subject) for each in filters) for subject in config.subjects)
 
     @property
     def counted(self) -> SubjectsCounted | None:

@@ -87,7 +87,7 @@ def _api(state: State) -> Iterator[tuple[Kind, Seen]]:
     rtt_us = newest.cost.api_rtt_us
     if rtt_us is not None and rtt_us > API_SLOW_S * 1e6:
         yield kinds.A_API_SLOW, Seen(f"an answer took {duration_text(rtt_us / 1e6)}")
-    known = [one for one in state.costs if one.api_errors_count is not None]
+    known = [cost for cost in state.costs if cost.api_errors_count is not None]
     if len(known) < 2:
         return
     until, from_us = known[-1], known[-1].mono_us - _OVER_S * 1e6

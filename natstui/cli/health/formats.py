@@ -94,16 +94,16 @@ def _left_open(report: Report) -> Iterator[str]:
     if not report.not_judged:
         return
     yield ""
-    holding = [one for one in report.not_judged if one.entity is not None]
-    for one in holding[:_OPEN_COUNT]:
-        text = clean_line(one.entity.text) if one.entity is not None else ""
+    holding = [doubt for doubt in report.not_judged if doubt.entity is not None]
+    for doubt in holding[:_OPEN_COUNT]:
+        text = clean_line(doubt.entity.text) if doubt.entity is not None else ""
         yield (
-            f"not judged yet: {text}: {one.kind.word} ({one.kind.code}) holds only since a "
+            f"not judged yet: {text}: {doubt.kind.word} ({doubt.kind.code}) holds only since a "
             "moment ago"
         )
     if len(holding) > _OPEN_COUNT:
         yield f"and {len(holding) - _OPEN_COUNT} more of that kind"
-    kinds = [one.kind for one in report.not_judged if one.entity is None]
+    kinds = [doubt.kind for doubt in report.not_judged if doubt.entity is None]
     if kinds:
         longest_s = max(kind.needs_s for kind in kinds)
         names = ", ".join(f"{kind.word} ({kind.needs_s:g} s)" for kind in kinds)
@@ -124,20 +124,20 @@ def _paragraphs(report: Report) -> Iterator[str]:
             yield f"{_INDENT}{line.others_text} of the same kind: {', '.join(named)}{last}"
 
 
-def paragraph(one: Finding, now_us: int) -> Iterator[str]:
+def paragraph(finding: Finding, now_us: int) -> Iterator[str]:
     """Yield the lines that tell of one finding."""
-    kind = one.kind
-    until_us = now_us if one.until_us is None else one.until_us
-    age = duration_text(max(0, until_us - one.since_us) / 1e6)
-    entity = clean_line(one.entity.text)
+    kind = finding.kind
+    until_us = now_us if finding.until_us is None else finding.until_us
+    age = duration_text(max(0, until_us - finding.since_us) / 1e6)
+    entity = clean_line(finding.entity.text)
     yield f"{kind.severity.upper():<9} {kind.code}  {entity}: {kind.word}, for {age}"
     yield f"{_INDENT}{kind.sentence}"
-    over = "" if one.until_us is None else f" until {moment_text(one.until_us)}"
-    yield f"{_INDENT}since {moment_text(one.since_us)}{over} UTC: {clean_line(one.text)}"
-    if one.sequences:
-        yield f"{_INDENT}messages: {', '.join(map(str, one.sequences))}"
+    over = "" if finding.until_us is None else f" until {moment_text(finding.until_us)}"
+    yield f"{_INDENT}since {moment_text(finding.since_us)}{over} UTC: {clean_line(finding.text)}"
+    if finding.sequences:
+        yield f"{_INDENT}messages: {', '.join(map(str, finding.sequences))}"
     yield f"{_INDENT}check: {kind.check}"
-    yield f"{_INDENT}do: {clean_line(one.act)}"
+    yield f"{_INDENT}do: {clean_line(finding.act)}"
 
 
 def json_of(report: Report) -> str:
@@ -153,18 +153,18 @@ def json_of(report: Report) -> str:
             "silenced_count": report.silenced_count,
             "watched_s": None if report.watched_s is None else round(report.watched_s, 3),
             "not_read": list(report.unread),
-            "not_judged": [_not_judged_json(one) for one in report.not_judged],
+            "not_judged": [_not_judged_json(doubt) for doubt in report.not_judged],
             "audit": audit_json(report),
             "findings": [finding_json(finding) for finding in report.findings],
-            "findings_count": dict(Counter(one.kind.code for one in report.findings)),
+            "findings_count": dict(Counter(doubt.kind.code for doubt in report.findings)),
         },
         ensure_ascii=True,
     )
     return clean_json(text)
 
 
-def _not_judged_json(one: NotJudged) -> dict[str, object]:
-    kind, entity = one.kind, one.entity
+def _not_judged_json(doubt: NotJudged) -> dict[str, object]:
+    kind, entity = doubt.kind, doubt.entity
     return {
         "code": kind.code,
         "word": kind.word,
@@ -175,9 +175,9 @@ def _not_judged_json(one: NotJudged) -> dict[str, object]:
     }
 
 
-def finding_json(one: Finding) -> dict[str, object]:
+def finding_json(finding: Finding) -> dict[str, object]:
     """Return one finding as JSON's object; times are UTC microseconds."""
-    kind, entity = one.kind, one.entity
+    kind, entity = finding.kind, finding.entity
     return {
         "code": kind.code,
         "severity": kind.severity,
@@ -188,13 +188,13 @@ def finding_json(one: Finding) -> dict[str, object]:
         "part": entity.part or None,
         "word": kind.word,
         "sentence": kind.sentence,
-        "evidence": one.text,
-        "numbers": dict(one.numbers),
-        "sequences": list(one.sequences),
-        "since_us": one.since_us,
-        "until_us": one.until_us,
+        "evidence": finding.text,
+        "numbers": dict(finding.numbers),
+        "sequences": list(finding.sequences),
+        "since_us": finding.since_us,
+        "until_us": finding.until_us,
         "check": kind.check,
-        "act": one.act,
+        "act": finding.act,
         "peer": kind.peer or None,
     }
 

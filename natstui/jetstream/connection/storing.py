@@ -72,8 +72,8 @@ async def _ask_local(client: Client, verb: str, body: dict[str, str]) -> dict[st
     reply = await client.ask(f"$JS.API.{verb}", json.dumps(body).encode())
     check_answered(reply, "there is no JetStream here")
     check_reply(verb, reply.data)
-    found: dict[str, Any] = json.loads(reply.data)
-    return found
+    answer: dict[str, Any] = json.loads(reply.data)
+    return answer
 
 
 def check_answered(reply: Msg, sentence: str) -> None:

@@ -168,7 +168,9 @@ class _Reading:
         requests = tuple(AuditedRequests(*alike, count) for alike, count in frequent)
         listed = requests[:_LISTED_COUNT]
         counted = sum(request.times_count for request in requests)
-        left_out_count = self._left_out_count + counted - sum(one.times_count for one in listed)
+        left_out_count = (
+            self._left_out_count + counted - sum(request.times_count for request in listed)
+        )
         return ApiAudit(
             elapsed_s, self.ended or "", listed, counted + self._left_out_count,
             self._errors_count, left_out_count, self._read_msgs, self._read_bytes,

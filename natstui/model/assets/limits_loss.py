@@ -50,12 +50,15 @@ class LimitedStream:
 
     def removed(self, publishing: Publishing) -> Removed:
         """Return what is removed at most; the limits are not added up: the largest counts."""
-        found = (
+        removals = (
             self._over_msgs(publishing),
             self._over_bytes(publishing),
             self._over_subjects(publishing),
         )
-        return Removed(max(one.others_msgs for one in found), max(one.own_msgs for one in found))
+        return Removed(
+            max(removal.others_msgs for removal in removals),
+            max(removal.own_msgs for removal in removals),
+        )
 
     def _most(self, limit: str) -> int:
         """Return a limit that removes the oldest messages; 0 without one."""

@@ -158,12 +158,12 @@ class Counting:
             self._apart.add(entity)
         elif not after:
             self._apart.discard(entity)
-        for one in before:
-            if one.raised:
-                self.add(one.finding, -1)
-        for one in after:
-            if one.raised:
-                self.add(one.finding, 1)
+        for seen in before:
+            if seen.raised:
+                self.add(seen.finding, -1)
+        for seen in after:
+            if seen.raised:
+                self.add(seen.finding, 1)
 
     def add(self, finding: Finding, count: int) -> None:
         """Count one open finding more, or one less."""
@@ -240,9 +240,9 @@ class Findings:
             return self.counts
         counting = Counting(self.counts, self.watched)
         for entity, code in self.silences:
-            for one in self.watched.get(entity, ()):
-                if one.raised and one.finding.kind.code == code:
-                    counting.add(one.finding, -1)
+            for seen in self.watched.get(entity, ()):
+                if seen.raised and seen.finding.kind.code == code:
+                    counting.add(seen.finding, -1)
         return counting.counts()
 
     def silence_of(self, finding: Finding) -> Silence | None:
@@ -258,12 +258,12 @@ class Findings:
 
     def worst(self, entity: Entity) -> Finding | None:
         """Return the worst open finding of one entity that is not silenced."""
-        found: Finding | None = None
-        for one in self.watched.get(entity, ()):
-            worse = found is None or worst_first(one.finding) < worst_first(found)
-            if one.raised and worse and self.silence_of(one.finding) is None:
-                found = one.finding
-        return found
+        worst_finding: Finding | None = None
+        for seen in self.watched.get(entity, ()):
+            worse = worst_finding is None or worst_first(seen.finding) < worst_first(worst_finding)
+            if seen.raised and worse and self.silence_of(seen.finding) is None:
+                worst_finding = seen.finding
+        return worst_finding
 
     def open(self) -> list[Finding]:
         """Return every open finding that is not silenced, the worst first."""
@@ -271,11 +271,11 @@ class Findings:
 
     def told(self) -> Iterator[Finding]:
         """Yield every open finding that is not silenced, in no order."""
-        return (one for one in self._raised() if self.silence_of(one) is None)
+        return (finding for finding in self._raised() if self.silence_of(finding) is None)
 
     def silenced(self) -> list[Finding]:
         """Return every open finding that is silenced, the worst first."""
-        hidden = (one for one in self._raised() if self.silence_of(one) is not None)
+        hidden = (finding for finding in self._raised() if self.silence_of(finding) is not None)
         return sorted(hidden, key=worst_first) if self.silences else []
 
     def _raised(self) -> Iterator[Finding]:

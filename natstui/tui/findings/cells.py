@@ -41,7 +41,7 @@ class Found:
         """
         known = state.findings
         every = [*known.open(), *(hint for hint in hints if known.silence_of(hint) is None)]
-        told = [it for it in every if with_hints or not is_hint(it)]
+        told = [finding for finding in every if with_hints or not is_hint(finding)]
         self.left_out_count = len(every) - len(told)
         self.open = sorted(told, key=worst_first)
         hidden = [
@@ -53,7 +53,7 @@ class Found:
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
         self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_over else ())]
         lines = folded(self.open) if folds else []
-        row_of = {id(it): row for row, it in enumerate(self.open)}
+        row_of = {id(finding): row for row, finding in enumerate(self.open)}
         self.others_text = {row_of[id(line.first)]: line.others_text for line in lines}
         """Row → how many others of its kind it has with it; without any where none is folded."""
         self.rows: Sequence[int] = range(len(self.all))
@@ -102,8 +102,8 @@ class FindingView(View):
 
     def problem(self, row: int) -> bool:
         """Return whether it is open, not silenced, and more than worth knowing."""
-        it = self.at(row)
-        return self.told(row) and it.kind.severity != "info"
+        finding = self.at(row)
+        return self.told(row) and finding.kind.severity != "info"
 
     def told(self, row: int) -> bool:
         """Return whether it is open, and nobody has silenced it."""
@@ -111,13 +111,20 @@ class FindingView(View):
 
     def silence(self, row: int) -> Silence | None:
         """Return why nobody wants to hear of it now; None where it is told, or over."""
-        it = self.at(row)
-        return self.state.findings.silence_of(it) if it.until_us is None else None
+        finding = self.at(row)
+        return self.state.findings.silence_of(finding) if finding.until_us is None else None
 
     def search_text(self, row: int) -> str:
         """Return everything a person reads of it."""
-        it = self.at(row)
-        return " ".join((it.kind.severity, it.kind.code, entity_text(it.entity), what_text(it)))
+        finding = self.at(row)
+        return " ".join(
+            (
+                finding.kind.severity,
+                finding.kind.code,
+                entity_text(finding.entity),
+                what_text(finding),
+            )
+        )
 
 
 def key_of(finding: Finding) -> tuple[str, str, int, int]:
@@ -142,10 +149,10 @@ def what_text(finding: Finding) -> str:
 
 def _severity(view: FindingView, row: int) -> Cell:
     """Critical, warning or info; silenced with `z`; over: it was so until a moment ago."""
-    it = view.at(row)
+    finding = view.at(row)
     if view.told(row):
-        return severity_cell(it.kind)
-    return Cell("· over" if it.until_us is not None else "z silenced", "dim")
+        return severity_cell(finding.kind)
+    return Cell("· over" if finding.until_us is not None else "z silenced", "dim")
 
 
 def _code(view: FindingView, row: int) -> Cell:
@@ -162,26 +169,26 @@ def _entity(view: FindingView, row: int) -> Cell:
 
 def _what(view: FindingView, row: int) -> Cell:
     """What is wrong in a word or two, and the numbers that show it."""
-    it, silence = view.at(row), view.silence(row)
+    finding, silence = view.at(row), view.silence(row)
     if silence is not None:
-        return Cell(f"{clean_line(silence.reason)}  ·  {what_text(it)}", "dim")
-    return Cell(what_text(it), "" if view.told(row) else "dim")
+        return Cell(f"{clean_line(silence.reason)}  ·  {what_text(finding)}", "dim")
+    return Cell(what_text(finding), "" if view.told(row) else "dim")
 
 
 def _since(view: FindingView, row: int) -> Cell:
     """For how long it has been so; how long ago it ended; how long it is still silenced."""
-    it, silence = view.at(row), view.silence(row)
-    if it.until_us is not None:
-        return Cell(f"{view.age_text(it.until_us)} ago", "dim")
+    finding, silence = view.at(row), view.silence(row)
+    if finding.until_us is not None:
+        return Cell(f"{view.age_text(finding.until_us)} ago", "dim")
     if silence is not None:
         return Cell(duration_text((silence.until_us - view.now_at_us) / 1e6), "dim")
-    return Cell(view.age_text(it.since_us))
+    return Cell(view.age_text(finding.since_us))
 
 
 def _trend(view: FindingView, row: int) -> Cell:
     """Of a consumer what is pending, of a stream what it stores, over the last minute."""
-    it = view.at(row)
-    entity = it.entity
+    finding = view.at(row)
+    entity = finding.entity
     if not view.told(row) or not entity.created_at_us:
         return Cell("")
     state, name = view.state, "pending_msgs" if entity.consumer else "stored_msgs"
@@ -196,18 +203,18 @@ Sort = Callable[[FindingView], Sequence[object]]
 
 
 def _by_severity(view: FindingView) -> Sequence[object]:
-    found = view.found
+    findings = view.found
     # The worst and the oldest have the highest, as on the other screens; then silenced ones, and
     # at the end those that are over, the newest first.
-    open_ones = [(2, it.severity_level, -it.since_us) for it in found.open]
-    hidden = [(1, it.severity_level, -it.since_us) for it in found.silenced]
-    return [*open_ones, *hidden, *((0, 0, it.until_us or 0) for it in found.over)]
+    open_ones = [(2, finding.severity_level, -finding.since_us) for finding in findings.open]
+    hidden = [(1, finding.severity_level, -finding.since_us) for finding in findings.silenced]
+    return [*open_ones, *hidden, *((0, 0, finding.until_us or 0) for finding in findings.over)]
 
 
 def _by(get: Callable[[Finding], object]) -> Sort:
     """Sort the open ones by a value; silenced ones and those that are over come last both ways."""
     return lambda view: [
-        get(it) if view.told(row) else None for row, it in enumerate(view.found.all)
+        get(finding) if view.told(row) else None for row, finding in enumerate(view.found.all)
     ]
 
 
@@ -215,11 +222,19 @@ _words: Callable[..., ColumnSpec[FindingView]] = partial(ColumnSpec, align="left
 
 FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
     _words("severity", "SEVERITY", 10, 0, _severity, _by_severity, descends=True),
-    _words("code", "CODE", 6, 4, _code, _by(lambda it: it.kind.code), from_width=100),
-    _words("entity", "WHERE", 26, 1, _entity, _by(lambda it: it.entity.text), flex=1),
-    _words("what", "WHAT", 28, 2, _what, _by(lambda it: it.kind.word), flex=6, max_width=160),
-    ColumnSpec("since", "FOR", 9, 3, _since, _by(lambda it: -it.since_us)),
+    _words("code", "CODE", 6, 4, _code, _by(lambda finding: finding.kind.code), from_width=100),
+    _words("entity", "WHERE", 26, 1, _entity, _by(lambda finding: finding.entity.text), flex=1),
     _words(
-        "trend", "TREND 1m", TREND_WIDTH, 5, _trend, _by(lambda it: it.since_us), from_width=150
+        "what", "WHAT", 28, 2, _what, _by(lambda finding: finding.kind.word), flex=6, max_width=160
+    ),
+    ColumnSpec("since", "FOR", 9, 3, _since, _by(lambda finding: -finding.since_us)),
+    _words(
+        "trend",
+        "TREND 1m",
+        TREND_WIDTH,
+        5,
+        _trend,
+        _by(lambda finding: finding.since_us),
+        from_width=150,
     ),
 )

@@ -80,9 +80,9 @@ def finding_of_messages(
     made = made_at_us(state, target) if target.consumer is not None else None
     if made is None:
         return None
-    known = state.findings.of(Entity(target.stream, target.consumer or "", made))
-    named = (it for it in known if it.sequences)
-    return next((it for it in named if first_seq in (None, it.sequences[0])), None)
+    findings = state.findings.of(Entity(target.stream, target.consumer or "", made))
+    named = (finding for finding in findings if finding.sequences)
+    return next((finding for finding in named if first_seq in (None, finding.sequences[0])), None)
 
 
 def consumers_of(state: State, stream: str, *, pulled: bool) -> tuple[list[str], bool]:
@@ -118,37 +118,37 @@ class Managing(ScreenPart):
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Offer what has a target, and nothing in a replay; grey what is not allowed."""
-        state, what = self._screen.state, str(arguments[0])
+        state, name = self._screen.state, str(arguments[0])
         if action == "actions":
-            rows = STREAM_ACTIONS if what == "stream" else CONSUMER_ACTIONS
+            rows = STREAM_ACTIONS if name == "stream" else CONSUMER_ACTIONS
             return state.replay is None and any(
                 spec.is_asked and self._has_target(spec) for spec in rows
             )
-        spec = SPECS[what]
+        spec = SPECS[name]
         if state.replay is not None or (spec.takes != "none" and not self._has_target(spec)):
             return False
-        return True if allowed(state, what) else None
+        return True if allowed(state, name) else None
 
-    def action_manage(self, what: str) -> None:
+    def action_manage(self, name: str) -> None:
         """Open the screen that does it."""
         if refused := self._screen.where.across():
             self._screen.notify(refused, severity="warning", markup=False)
             return
-        found, takes = self._targets(), SPECS[what].takes
-        if SPECS[what].needs_consumer:
-            found = [one for one in found if one.consumer is not None]
-        if not found and takes != "none":
+        targets, takes = self._targets(), SPECS[name].takes
+        if SPECS[name].needs_consumer:
+            targets = [target for target in targets if target.consumer is not None]
+        if not targets and takes != "none":
             self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
-        wanted = found[:1] if takes == "one" else found
-        if what == "pull":
-            stream, consumer, _ = found[0]
+        wanted = targets[:1] if takes == "one" else targets
+        if name == "pull":
+            stream, consumer, _ = targets[0]
             run_task(self._screen, open_pull, self._screen, stream, consumer)
-        elif what == "messages":
-            found_in = finding_of_messages(self._screen.state, wanted[0])
-            self._screen.app.post_message(messages_from(wanted[0], found_in))
+        elif name == "messages":
+            finding = finding_of_messages(self._screen.state, wanted[0])
+            self._screen.app.post_message(messages_from(wanted[0], finding))
         else:
-            self._screen.app.post_message(Manage(what, tuple(wanted)))
+            self._screen.app.post_message(Manage(name, tuple(wanted)))
 
     def action_actions(self, kind: str) -> None:
         """List everything that can be done, and do one of it."""
@@ -163,11 +163,11 @@ class Managing(ScreenPart):
             self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
         stream, consumer, _ = targets[0]
-        one = f"{stream} › {consumer}" if consumer else stream
-        title = f"What to do with {one if len(targets) == 1 else f'{len(targets)} {kind}s'}"
+        asset = f"{stream} › {consumer}" if consumer else stream
+        title = f"What to do with {asset if len(targets) == 1 else f'{len(targets)} {kind}s'}"
 
         def do(word: str | None) -> None:
-            spec: ActionSpec | None = next((one for one in specs if one.word == word), None)
+            spec: ActionSpec | None = next((asset for asset in specs if asset.word == word), None)
             if spec is None:
                 return
             if allowed(self._screen.state, spec.action):

@@ -86,7 +86,7 @@ def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
     return DesiredPlacement(
         time_us(row.created),
         tuple(replica.name for replica in row.replicas or ()),
-        next((get_arg for get_arg in get_args(DesiredStatus) if get_arg == status.type), ""),
+        next((known for known in get_args(DesiredStatus) if known == status.type), ""),
         status.err or status.description,
     )
 

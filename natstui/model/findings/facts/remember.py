@@ -67,18 +67,18 @@ def _alive(memory: Memory, before: Before | None, state: State) -> Memory:
         alive = state.consumers.roster.row_of
         memory = replace(
             memory,
-            pulls={key: it for key, it in memory.pulls.items() if key in alive},
-            lost={key: it for key, it in memory.lost.items() if key in alive},
+            pulls={key: fact for key, fact in memory.pulls.items() if key in alive},
+            lost={key: fact for key, fact in memory.lost.items() if key in alive},
         )
     if before.streams is not state.streams.roster:
         alive = state.streams.roster.row_of
         memory = replace(
             memory,
-            flows={key: it for key, it in memory.flows.items() if key in alive},
-            purged={key: it for key, it in memory.purged.items() if key in alive},
-            orphans={key: it for key, it in memory.orphans.items() if key in alive},
-            differing={key: it for key, it in memory.differing.items() if key in alive},
-            alone={key: it for key, it in memory.alone.items() if key in alive},
+            flows={key: fact for key, fact in memory.flows.items() if key in alive},
+            purged={key: fact for key, fact in memory.purged.items() if key in alive},
+            orphans={key: fact for key, fact in memory.orphans.items() if key in alive},
+            differing={key: fact for key, fact in memory.differing.items() if key in alive},
+            alone={key: fact for key, fact in memory.alone.items() if key in alive},
         )
     return memory
 
@@ -144,14 +144,14 @@ def _seen_at_us(
 def _first_pace(state: State, rows: Iterable[int]) -> dict[Key, PullPace]:
     """Return when clients of consumers were seen last, of what the first poll of them shows."""
     columns, keys = state.consumers.columns, state.consumers.roster.keys
-    found = {}
+    paces = {}
     for row in rows:
         at_us = columns.delivered_at_us[row]
         if columns.waiting_pulls_count[row] or columns.push_bound[row]:
             at_us = _at_us(state, columns.sampled_mono_us[row])
         if at_us is not None:
-            found[keys[row]] = PullPace(at_us, at_us)
-    return found
+            paces[keys[row]] = PullPace(at_us, at_us)
+    return paces
 
 
 class _Streams:
@@ -307,17 +307,17 @@ def differing_msgs(state: State, row: int, old: StreamColumns, then: int) -> int
         for peer in columns.peers[row]
         if peer.current and not peer.lag_msgs and not is_away(peer)
     }
-    found = None
-    for one in columns.replicas[row]:
-        if one.name not in current or not (stands or one.last_seq == leader[1]):
+    most_msgs = None
+    for replica in columns.replicas[row]:
+        if replica.name not in current or not (stands or replica.last_seq == leader[1]):
             continue
-        stored = one.first_seq, one.last_seq, one.stored_msgs
+        stored = replica.first_seq, replica.last_seq, replica.stored_msgs
         if stored == leader:
-            found = found or 0
+            most_msgs = most_msgs or 0
         elif stands or _removes_only_by_size(state.stream_configurations.get(columns.name[row])):
             differs = max(abs(a - b) for a, b in zip(stored, leader, strict=True))
-            found = max(found or 0, differs)
-    return found
+            most_msgs = max(most_msgs or 0, differs)
+    return most_msgs
 
 
 def _removes_only_by_size(config: StreamConfiguration | None) -> bool:
@@ -336,10 +336,10 @@ def _lost(
 ) -> Mapping[Key, Lost]:
     """Return what consumers lost, after the first sequence of some streams rose."""
     now_us = state.now_at_us
-    old_ones = [key for key, it in known.items() if now_us - it.at_us > LOST_KEPT_S * _US]
-    if not raised and not old_ones:
+    forgotten = [key for key, loss in known.items() if now_us - loss.at_us > LOST_KEPT_S * _US]
+    if not raised and not forgotten:
         return known
-    lost = {key: it for key, it in known.items() if key not in old_ones}
+    lost = {key: loss for key, loss in known.items() if key not in forgotten}
     if before is None or not raised:
         return lost
     columns, keys = state.consumers.columns, state.consumers.roster.keys
@@ -368,17 +368,17 @@ def _lost(
                                                 old_first, first)  # fmt: skip
             if msgs <= 0:
                 continue
-            known_one = lost.get(keys[row])
+            earlier = lost.get(keys[row])
             from_seq = max(before.consumer_columns.delivered_stream_seq[then] + 1, old_first)
             lost[keys[row]] = Lost(
-                msgs + (known_one.lost_msgs if known_one else 0),
+                msgs + (earlier.lost_msgs if earlier else 0),
                 now_us,
-                known_one.since_at_us if known_one else now_us,
-                known_one.first_seq if known_one else from_seq,
+                earlier.since_at_us if earlier else now_us,
+                earlier.first_seq if earlier else from_seq,
                 first - 1,
                 not limited,
-                known_one.counted_since_us
-                if known_one
+                earlier.counted_since_us
+                if earlier
                 else _at_us(state, before.consumer_columns.sampled_mono_us[then]),
             )
     return lost

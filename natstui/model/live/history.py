@@ -105,12 +105,8 @@ class History:
         self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
     ) -> History:
         """Return the history with the table's counters of this moment."""
-        return self.with_poll(table.columns, table.roster, mono_us, at_us)
-
-    def with_poll(self, polled: object, roster: Roster, mono_us: int, at_us: int) -> History:
-        """Return the history with columns, found in `polled` by name, of the rows of `roster`."""
-        columns = {name: array("Q", getattr(polled, name)) for name in self.names}
-        return self._with(Sample(mono_us, at_us, roster, columns))
+        columns = {name: array("Q", getattr(table.columns, name)) for name in self.names}
+        return self._with(Sample(mono_us, at_us, table.roster, columns))
 
     def with_past(
         self, columns: Mapping[str, bytes], roster: Roster, moments: Sequence[tuple[int, int]]

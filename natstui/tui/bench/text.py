@@ -50,8 +50,8 @@ def hanging(text: str, width: int) -> str:
     """Return a summary with lines too long for `width` cells continued below their value."""
     indent = " " * min(_SUMMARY_LABEL, width // 3)
     lines = []
-    for splitline in text.splitlines():
-        lines += textwrap.wrap(splitline, max(width, 20), subsequent_indent=indent) or [""]
+    for line in text.splitlines():
+        lines += textwrap.wrap(line, max(width, 20), subsequent_indent=indent) or [""]
     return "\n".join(lines)
 
 

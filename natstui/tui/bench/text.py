@@ -50,8 +50,8 @@ def hanging(text: str, width: int) -> str:
     """Return a summary with lines too long for `width` cells continued below their value."""
     indent = " " * min(_SUMMARY_LABEL, width // 3)
     lines = []
-    for line in text.splitlines():
-        lines += textwrap.wrap(line, max(width, 20), subsequent_indent=indent) or [""]
+    for text_line in text.splitlines():
+        lines += textwrap.wrap(text_line, max(width, 20), subsequent_indent=indent) or [""]
     return "\n".join(lines)
 
 

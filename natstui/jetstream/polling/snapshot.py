@@ -111,22 +111,13 @@ def _sound(
 ) -> tuple[Columns, list[Row]]:
     """Return the columns of the rows that every reader accepts, and the other rows."""
     try:
-        return _checked(columns_of(rows)), []
+        columns = columns_of(rows)
+        for name in _COUNTS[type(columns)]:
+            # Raises OverflowError for a count below zero or beyond 64 bits.
+            array("Q", getattr(columns, name))
     except (ValueError, OverflowError):
-        bad = [row for row in rows if not _is_sound(row, columns_of)]
+        if len(rows) == 1:
+            return columns_of([]), list(rows)
+        bad = [row for row in rows if _sound([row], columns_of)[1]]
         return columns_of([row for row in rows if row not in bad]), bad
-
-
-def _is_sound(row: Row, columns_of: Callable[[Sequence[Row]], Columns]) -> bool:
-    try:
-        _checked(columns_of([row]))
-    except (ValueError, OverflowError):
-        return False
-    return True
-
-
-def _checked(columns: Columns) -> Columns:
-    """Raise OverflowError for a count below zero or beyond 64 bits."""
-    for name in _COUNTS[type(columns)]:
-        array("Q", getattr(columns, name))
-    return columns
+    return columns, []

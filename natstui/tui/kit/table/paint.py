@@ -69,12 +69,13 @@ class Painter:
             gutter = Cell("▌", "mark")
         # A row drawn right after its columns changed may have fewer cells.
         cells = [*look.cells, *[_NO_CELL] * (len(layout.placed) - len(look.cells))]
-        shown = [(placed, cells[placed.index]) for placed in layout.placed]
-        return self._line(look.kind, gutter, shown, layout, scroll_x, width)
+        return self._line(look.kind, gutter, cells, layout, scroll_x, width)
 
     def header(self, sort: Sort | None, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return the titles, with an arrow at the sorted column."""
-        titles = [(placed, _title(placed, sort)) for placed in layout.placed]
+        titles = [_NO_CELL] * len(layout.placed)
+        for placed in layout.placed:
+            titles[placed.index] = _title(placed, sort)
         before = Cell("‹" if scroll_x > 0 else " ")
         strip = self._line("header", before, titles, layout, scroll_x, width)
         if layout.total_width - scroll_x > width > 1:
@@ -86,24 +87,27 @@ class Painter:
         self,
         kind: str,
         gutter: Cell,
-        cells: Sequence[tuple[Placed, Cell]],
+        cells: Sequence[Cell],
         layout: Layout,
         scroll_x: int,
         width: int,
     ) -> Strip:
         """Join the gutter, the fixed column and those in view of the others."""
         blank = self.style(kind)
-        if not cells:
+        if not layout.placed:
             return Strip([Segment(" " * width, blank)], width)
         left = layout.fixed_width + scroll_x
         right = scroll_x + width
-        first, *others = cells
-        seen = [(p, cell) for p, cell in others if p.start < right and p.start + p.width > left]
-        fixed = self._strip(kind, [first], layout.gap, gutter)
+        first, *others = layout.placed
+        seen: list[Placed] = []
+        for placed in others:
+            if placed.start < right and placed.start + placed.width > left:
+                seen.append(placed)
+        fixed = self._strip(kind, [first], cells, layout.gap, gutter)
         if not seen:
             return fixed.crop_extend(0, width, blank)
-        rest = self._strip(kind, seen, layout.gap)
-        skipped = left - seen[0][0].start
+        rest = self._strip(kind, seen, cells, layout.gap)
+        skipped = left - seen[0].start
         if skipped < 0:  # the left edge lies in the gap before the first one seen
             gap = Segment(" " * -skipped, blank)
             rest, skipped = Strip([gap, *rest], rest.cell_length - skipped), 0
@@ -113,13 +117,16 @@ class Painter:
     def _strip(
         self,
         kind: str,
-        cells: Sequence[tuple[Placed, Cell]],
+        columns: Sequence[Placed],
+        cells: Sequence[Cell],
         gap: int,
         gutter: Cell | None = None,
     ) -> Strip:
         """Write each column's cell fitted to its width, and a gap behind it."""
         line: list[tuple[str, str]] = [] if gutter is None else [(gutter.text, gutter.look)]
-        for placed, cell in cells:
+        length = 0 if gutter is None else 1
+        for placed in columns:
+            cell = cells[placed.index]
             text = fit(cell.text, placed.width, placed.column.align)
             if cell.tail_from:
                 line.append((text[: cell.tail_from], cell.look))
@@ -127,6 +134,7 @@ class Painter:
             else:
                 line.append((text, cell.look))
             line.append((" " * gap, ""))
+            length += placed.width + gap
         segments: list[Segment] = []
         style, text = self.style(kind), ""
         for part, look in line:
@@ -138,8 +146,7 @@ class Painter:
             style = new
             text += part
         segments.append(Segment(text, style))
-        gutter_width = 0 if gutter is None else 1
-        return Strip(segments, gutter_width + sum(placed.width + gap for placed, _ in cells))
+        return Strip(segments, length)
 
 
 def _title(placed: Placed, sort: Sort | None) -> Cell:

@@ -177,6 +177,16 @@ async def test_a_click_on_a_tab_goes_there() -> None:
         assert [tab.key for tab in TABS] == list("01234567b")
 
 
+async def test_a_click_on_a_tab_closes_what_lies_on_the_list() -> None:
+    async with fed(*engine_records(STREAMS), first="streams") as viewer:
+        await viewer.until(viewer.rows, "the streams")
+        await viewer.press("home", "d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "the detail")
+        await viewer.until(lambda: "1 Streams 2" in viewer.text.splitlines()[0], "the tabs")
+        await viewer.pilot.click(offset=(viewer.text.splitlines()[0].index("Overview"), 0))
+        await viewer.until(lambda: isinstance(viewer.app.screen, OverviewScreen), "the list")
+
+
 @pytest.mark.cluster
 async def test_a_killed_server_is_named_within_seconds(tmp_path: Path) -> None:
     with Cluster() as lab:

@@ -161,8 +161,9 @@ class TabBar(Static):
                     self._keys.setdefault(binding.id, binding.key_display or binding.key)
         return self._keys
 
-    async def on_click(self, event: events.Click) -> None:
+    def on_click(self, event: events.Click) -> None:
         """Go to the list whose tab was clicked."""
         mode = next((mode for end, mode in self._ends if event.x < end), None)
         if mode is not None:
-            await self.app.run_action(f"app.switch_mode('{mode}')")
+            # Awaited here, a screen that is closed would wait for this very line, and it for that.
+            self.app.call_later(self.app.run_action, f"app.switch_mode('{mode}')")

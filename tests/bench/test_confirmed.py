@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import nats
 import pytest
@@ -15,10 +17,11 @@ from natstui.bench.plan.check import mistakes
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.run.losses import published_loss
 from natstui.config.connection import Connection
-from natstui.errors import Conflict, NotFound, Refused
+from natstui.errors import Conflict, NotFound, Refused, SessionError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.jetstream.connection.subject_counts import SubjectCounts
+from natstui.jetstream.connection.writer import JournalDraft, NotConfirmed, Writer
 from natstui.jetstream.managing.undo import undo
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
@@ -174,6 +177,24 @@ async def test_of_a_run_that_ends_early_the_journal_has_the_reason(account: Acco
     await nc.close()
 
 
+async def test_a_disk_without_room_for_the_end_of_a_run_has_no_begin_in_the_journal(
+    account: Account, tmp_path: Path
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    journal = Journal(tmp_path / "state" / "journal.jsonl")
+    draft = JournalDraft("benchmark", "S", None, {"run": "r"})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Of the two entries, there is room for one.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, limits[1]))
+    try:
+        with pytest.raises(SessionError, match="cannot be written"):
+            Writer(client, journal).note_begin(draft)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert journal.entries() == []
+    await client.close()
+
+
 async def test_a_run_that_changes_nothing_that_exists_is_not_in_the_journal(
     account: Account,
 ) -> None:
@@ -236,9 +257,27 @@ def info_of(config: dict[str, object], messages: int = 20) -> dict[str, object]:
 def test_what_publishing_removes_is_known_before(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
-    told = published_loss(info_of(config), [role], {"own": 8})
+    told = published_loss(info_of(config), [role], SubjectCounts({"own": 8}, is_last=True))
     assert told is None if lost is None else lost in (told or ""), told
-    assert published_loss(info_of(config, messages=0), [role], {}) is None
+    nothing = SubjectCounts({}, is_last=True)
+    assert published_loss(info_of(config, messages=0), [role], nothing) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "role", "lost"),
+    [
+        ({"max_msgs_per_subject": 9}, replace(ROLE, total_msgs=5), "up to 9 messages of OWN"),
+        ({"max_msgs_per_subject": 9}, replace(ROLE, total_msgs=None), "up to 20 messages of OWN"),
+        ({"allow_rollup_hdrs": True}, rolling_up("sub"), "up to 20 messages of OWN"),
+        ({"max_msgs": 70, "max_msgs_per_subject": -1}, ROLE, None),
+    ],
+)
+def test_of_subjects_that_were_not_counted_the_most_is_said_and_never_none(
+    config: dict[str, object], role: Role, lost: str | None
+) -> None:
+    page = SubjectCounts({"own.1": 8}, is_last=False)
+    told = published_loss(info_of(config), [role], page)
+    assert told is None if lost is None else lost in (told or ""), told
 
 
 @pytest.mark.parametrize("limit", LIMITED)

@@ -184,6 +184,17 @@ async def test_a_denied_subject_is_named_and_nothing_counts_as_sent(
     assert "publish 3 messages to a" in text and "0 of 3" not in text
 
 
+@pytest.mark.parametrize("words", [("pub",), ("pub", "-J"), ("request",)])
+async def test_a_filter_is_no_subject_of_a_message(
+    shell: Shell, nats_server: Broker, words: tuple[str, ...]
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["orders.>"])
+        done = await run(shell, *words, "orders.*", "x")
+        assert (done.returncode, "has a wildcard" in done.stderr) == (2, True), done.stderr
+        assert (await nc.jetstream().stream_info("S")).state.messages == 0
+
+
 async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         for name in (b"one", b"two"):

@@ -556,6 +556,28 @@ async def test_a_copy_into_a_stream_at_its_limits_says_what_is_removed_and_asks(
         assert said in done.stderr, "said also to whoever is not asked"
 
 
+@pytest.mark.parametrize("words", [("--to-stream", "T"), ("--to-subject", "t.x")])
+async def test_a_copy_whose_target_may_not_be_read_says_so_and_asks(
+    tmp_path: Path, nats_server_factory: Callable[..., Broker], words: tuple[str, ...]
+) -> None:
+    denied = 'deny: ["$JS.API.STREAM.LIST", "$JS.API.STREAM.INFO.T"]'
+    broker = nats_server_factory(
+        "authorization { users: [ {user: a, password: a}, {user: b, password: b,"
+        f" permissions: {{ publish: {{ {denied} }} }} }} ] }}"
+    )
+    shell = Shell(broker.url.replace("//", "//b:b@"), tmp_path)
+    async with connected(broker.url.replace("//", "//a:a@")) as nc:
+        await filled(nc, "S", 3)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"], max_msgs=2)
+        words = (*words, "--map", "s.*:t.$1") if words[0] == "--to-stream" else words
+        refused = await run(shell, "messages", "copy", "S", *words)
+        assert (refused.returncode, await counts(nc, "T")) == (5, {}), refused.stderr
+        assert "you have no permission to read its limits" in refused.stderr
+        done = await run(shell, "messages", "copy", "S", *words, "--yes")
+        assert done.returncode == 0, done.stderr
+        assert sum((await counts(nc, "T")).values()) == 2
+
+
 async def test_a_copy_asks_nothing_where_nothing_is_removed(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -100,6 +100,28 @@ async def test_a_stream_that_was_created_again_is_not_continued(
         assert "copy again without --resume" in refused.stderr
 
 
+async def test_a_target_that_was_purged_is_not_continued_and_one_with_a_reader_is(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
+        await js.add_stream(**config)
+        assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
+        await js.purge_stream("T")
+        refused = await run(shell, "messages", "copy", *TO_T, "--resume")
+        assert refused.returncode == 2
+        assert "target stream T was purged since" in refused.stderr
+        await js.delete_stream("T")
+        await js.add_stream(**config, retention="workqueue")
+        assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
+        # As its consumer takes them.
+        await js.purge_stream("T")
+        assert (await run(shell, "messages", "copy", *TO_T, "--resume")).returncode == 4
+        assert (await js.stream_info("T")).state.messages == 4
+
+
 async def test_a_payload_that_no_longer_fits_with_headers_is_refused_by_name(
     shell: Shell, nats_server: Broker
 ) -> None:

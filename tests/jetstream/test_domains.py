@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from collections.abc import Callable
 
 import nats
@@ -15,13 +16,18 @@ from natstui.errors import Refused, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages.copying.copy import Copy, Target
+from natstui.jetstream.messages.copying.dead_letters import count_again, send_again
 from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
+from natstui.jetstream.messages.publish import Batch, publish, publish_batch
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
+from natstui.model.records.copies import CountAgain, SendAgain
+from natstui.model.records.messages import PublishMessage
 from tests.bench.running import Records, plan
 
 pytestmark = pytest.mark.server
@@ -75,12 +81,24 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
         await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
     with pytest.raises(Refused, match="stream FROM of domain leaf"):
         await copy_loss(source, client, Copy(Target(), selection))
+    batch = Batch("t", [b"x"], 1, 1, stored=True)
+    with pytest.raises(Refused, match="stream T of domain leaf"):
+        await publish_batch(writer, batch)
+    with pytest.raises(Refused, match="stream T of domain leaf"):
+        await publish(writer, PublishMessage(0, "t"))
+    created_at_us = time_us(json.loads(await client.request("STREAM.INFO.T"))["created"])
+    with pytest.raises(Refused, match="stream T of domain leaf"):
+        await count_again(client, CountAgain(0, "T", (1,), created_at_us))
+    with pytest.raises(Refused, match="stream T of domain leaf"):
+        await send_again(writer, SendAgain(0, "T", (1,), created_at_us))
     for nc in clients:
         store = await nc.jetstream().object_store("F")
         assert (await store.get("f")).data == b"precious"
         assert (await nc.jetstream().stream_info("T")).state.messages == 0
     await clients[1].jetstream().delete_stream("T")
     await check_domain(client, "t")
+    await publish_batch(writer, batch)
+    assert batch.acks[0].stream == "T", "what only the other domain stores is published"
     # All that is read gets a subject that only the other domain stores.
     assert await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection)) is None
     await client.close()

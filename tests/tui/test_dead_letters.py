@@ -92,6 +92,31 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
     await nc.close()
 
 
+async def test_what_sending_again_removes_is_said_and_the_name_typed(account: Account) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await kept(nc)
+    await js.add_stream(name="AGAIN", subjects=["again"], max_msgs=1)
+    await js.publish("again", b"mine")
+    await gave_up(nc, 2, acked=1)
+    async with viewing(account.url) as viewer:
+        await at_dead_letters(viewer)
+        await viewer.until(lambda: len(viewer.rows()) == 2, "both")
+        await viewer.press("x", "home", "enter", "end", "enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.type("again")
+        await viewer.press("enter")
+        await asks(viewer, Pick, "Send 2 messages of S")
+        loss = "up to 1 message of AGAIN and up to 1 copy in AGAIN are removed by its limits"
+        assert loss in " ".join(viewer.words.split())
+        await viewer.press("enter")
+        await asks(viewer, Prompt, "This cannot be undone. Type S")
+        assert (await js.get_msg("AGAIN", 1)).data == b"mine"
+        await viewer.press("S", "enter")
+        await viewer.until(lambda: "2 messages stored again" in viewer.words, "the account")
+    await nc.close()
+
+
 async def test_what_is_heard_is_known_and_a_guess_is_called_one(account: Account) -> None:
     nc = await nats.connect(account.url)
     async with viewing(account.url) as viewer:

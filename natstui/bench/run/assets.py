@@ -21,6 +21,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.rules import newer_server
@@ -224,14 +225,14 @@ class RunAssets:
             return tuple(json.loads(reply).get("streams") or ())
         return ()
 
-    async def _present(self, stream: str, senders: list[Role]) -> dict[str, int]:
+    async def _present(self, stream: str, senders: list[Role]) -> SubjectCounts:
         """Return the messages by subject that a stream has of what is published to."""
-        present = dict[str, int]()
-        for subject in {sent_subject(role) for role in senders}:
-            body = {"subjects_filter": subject}
-            reply = await self.client.request(f"STREAM.INFO.{stream}", body)
-            present |= json.loads(reply)["state"].get("subjects") or {}
-        return present
+        pages = [
+            await read_subject_counts(self.client, stream, subject)
+            for subject in sorted({sent_subject(role) for role in senders})
+        ]
+        msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
+        return SubjectCounts(msgs, all(page.is_last for page in pages))
 
     async def remove(self) -> None:
         """Remove what was made; what is gone already does not matter."""

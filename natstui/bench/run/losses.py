@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from natstui.jetstream.connection.subject_counts import SubjectCounts
 from natstui.model.assets.fields import is_on
 from natstui.model.assets.limits_loss import OVERHEAD_BYTES, LimitedStream, Publishing
 from natstui.model.bench.plan import BENCHMARK_STREAM, Role
@@ -17,11 +18,11 @@ def sent_subject(role: Role) -> str:
 
 
 def published_loss(
-    info: Mapping[str, Any], senders: Sequence[Role], present: Mapping[str, int]
+    info: Mapping[str, Any], senders: Sequence[Role], present: SubjectCounts
 ) -> str | None:
     """Return the clause about messages of a stream that publishing to it removes, or None.
 
-    `info` is its STREAM.INFO; `present` has the messages of the subjects that are published to.
+    `info` is its STREAM.INFO; `present` has the subjects that are published to, or some of them.
     Limits remove the oldest messages, and a roll-up those before it. A stream that a benchmark
     created has nothing to lose.
     """
@@ -32,7 +33,8 @@ def published_loss(
     totals = [role.total_msgs for role in senders]
     # Without a number of messages it ends by time, and reaches any limit.
     msgs = None if None in totals else sum(total or 0 for total in totals)
-    removed = LimitedStream(config, state, present).removed(Publishing(msgs, stored_bytes))
+    limited = LimitedStream(config, state, present.msgs, present.is_last)
+    removed = limited.removed(Publishing(msgs, stored_bytes))
     lost_msgs = max(removed.others_msgs, _rolled_up(config, state["messages"], senders, present))
     if not lost_msgs:
         return None
@@ -49,7 +51,7 @@ def _rolled_up(
     config: Mapping[str, Any],
     stored_msgs: int,
     senders: Sequence[Role],
-    present: Mapping[str, int],
+    present: SubjectCounts,
 ) -> int:
     if not is_on(config, "allow_rollup_hdrs"):
         return 0
@@ -59,4 +61,6 @@ def _rolled_up(
         for name, value in role.payload.headers
         if name.lower() == "nats-rollup"
     }
-    return stored_msgs if "all" in rollups else sum(present.values()) if rollups else 0
+    if "all" in rollups or (rollups and not present.is_last):
+        return stored_msgs
+    return sum(present.msgs.values()) if rollups else 0

@@ -7,13 +7,13 @@ import binascii
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.subject_counts import every_subject_count
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, info_subject
 from natstui.model.assets.subjects import is_literal
@@ -65,12 +65,8 @@ async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
 async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
     """Yield the subjects of infos that are not named as natstui, Go and Python name them."""
     prefix = info_subject(bucket, "")
-    body: dict[str, Any] = {"subjects_filter": f"{prefix}>", "offset": 0}
-    known = set[str]()
-    while True:
-        page = json.loads(await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", body))
-        subjects = list(page["state"].get("subjects") or {})
-        for subject in subjects:
+    async for msgs in every_subject_count(client, f"{OBJECTS}{bucket}", f"{prefix}>"):
+        for subject in msgs:
             token = subject.removeprefix(prefix)
             if not is_literal(subject) or subject == token:
                 continue
@@ -81,11 +77,6 @@ async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
                 continue
             if info_subject(bucket, name) != subject:
                 yield subject
-        body["offset"] += len(subjects)
-        # A list that only repeats itself has no end.
-        if known.issuperset(subjects) or body["offset"] >= page.get("total", 0):
-            return
-        known.update(subjects)
 
 
 class _Named(msgspec.Struct):

@@ -265,10 +265,17 @@ class Writer:
 
         Raises SessionError, also where there would be no room for the end.
         """
-        room = self.journal.reserve(_ROOM_BYTES)
+        size_bytes = 2 * len(json.dumps(draft.asked)) + _ROOM_BYTES
+        room = self.journal.reserve(size_bytes)
+        try:
+            end_room = self.journal.reserve(size_bytes)
+        except SessionError:
+            # Nothing has begun: an entry would say that it has.
+            self.journal.release(room)
+            raise
         begins = replace(draft, asked={**draft.asked, "phase": "begin"})
         self._note(room, begins, None, "done", None)
-        return self.journal.reserve(_ROOM_BYTES)
+        return end_room
 
     def note_end(
         self,

@@ -14,19 +14,31 @@ from typing import Any
 import msgspec
 from nats.aio.msg import Msg
 
-from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import check_answered, store
+from natstui.jetstream.connection.storing import check_answered, check_domain, store
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
-from natstui.model.assets.subjects import overlap
+from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
 from natstui.units import counted
 
 
+def _check_subject(subject: str) -> None:
+    """Raise UsageError for a filter: a server takes a message to `orders.*` as to any subject."""
+    if has_wildcard(subject):
+        raise UsageError(f"{subject!r} has a wildcard: a message has one subject")
+
+
 async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
-    """Publish into a stream; raises RequestFailed when none stores the subject or it refuses."""
+    """Publish into a stream.
+
+    Raises UsageError for a subject with a wildcard, RequestFailed when none stores the subject or
+    it refuses, and Refused where a stream of another domain would store it as well.
+    """
+    _check_subject(asked.subject)
+    await check_domain(writer.client, asked.subject)
     payload, headers = base64.b64decode(asked.payload_base64), _headers(asked)
 
     async def send() -> PubAck:
@@ -70,9 +82,13 @@ class Batch:
 async def publish_batch(writer: Writer, batch: Batch) -> None:
     """Send them all, and journal it as one; the batch counts what was sent, also before an error.
 
-    Raises what `Writer.send`, `Client.telling` and `Client.publish` raise, and RequestFailed when
-    no stream stores the subject where that was asked for.
+    Raises what `Writer.send`, `Client.telling` and `Client.publish` raise, and UsageError for a
+    subject with a wildcard; where it is to be stored, RequestFailed when no stream does, and
+    Refused when one of another domain would too.
     """
+    _check_subject(batch.subject)
+    if batch.stored:
+        await check_domain(writer.client, batch.subject)
     headers = dict(batch.headers)
     kept = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
     doubt = "some may still have been sent"
@@ -139,7 +155,11 @@ async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> st
 
 
 async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
-    """Send a request and return the first reply; raises RequestFailed when nobody is there."""
+    """Send a request and return the first reply.
+
+    Raises UsageError for a subject with a wildcard, and RequestFailed when nobody is there.
+    """
+    _check_subject(asked.subject)
     payload, headers = base64.b64decode(asked.payload_base64), dict(asked.headers)
 
     async def send() -> StoredMessage:
@@ -169,6 +189,7 @@ async def request_replies(
 
     0 wants all that come within the time-out. Raises RequestFailed when fewer than wanted came.
     """
+    _check_subject(asked.subject)
     headers, (payload,) = dict(asked.headers), asked.payloads
 
     async def send() -> int:

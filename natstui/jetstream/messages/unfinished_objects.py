@@ -6,19 +6,18 @@ import json
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.subject_counts import every_subject_count
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, chunk_subject
 from natstui.model.assets.subjects import is_token
+from natstui.model.findings.thresholds import UPLOAD_ENDED_S
 from natstui.units import bytes_text, counted
 
 _MEASURED_COUNT = 20
 """Of so many their size is read; a store with more is named with what is known of these."""
-MAY_RUN_S = 3600.0
-"""An upload stores chunk after chunk: one that stored none for so long has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class UnfinishedObject:
         """Return whether somebody may be storing more chunks; None when their age is unknown."""
         if self.stored_at_us is None:
             return None
-        return now_us - self.stored_at_us < MAY_RUN_S * 1e6
+        return now_us - self.stored_at_us < UPLOAD_ENDED_S * 1e6
 
 
 async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
@@ -44,22 +43,14 @@ async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
 
     Read it before the objects: what is completed meanwhile is then among them.
     """
-    body: dict[str, Any] = {"subjects_filter": chunk_subject(bucket, "*"), "offset": 0}
-    limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
     chunks = dict[str, int]()
-    while True:
-        try:
-            reply = await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", body, limit_s)
-        except PermissionDenied:
-            return {}
-        page = json.loads(reply)
-        subjects: dict[str, int] = page["state"].get("subjects") or {}
-        # A list that only repeats itself has no end.
-        is_known = chunks.keys() >= subjects.keys()
-        chunks |= subjects
-        body["offset"] += len(subjects)
-        if is_known or body["offset"] >= page.get("total", 0):
-            return chunks
+    try:
+        every = every_subject_count(client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*"))
+        async for msgs in every:
+            chunks |= msgs
+    except PermissionDenied:
+        return {}
+    return chunks
 
 
 async def unfinished_objects(

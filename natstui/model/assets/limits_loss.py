@@ -41,6 +41,8 @@ class LimitedStream:
     state: Mapping[str, object]
     present_msgs: Mapping[str, int] = field(default_factory=dict)
     """Its messages by subject, of the subjects that are published to."""
+    has_all_subjects: bool = True
+    """Whether that is every such subject: of the others, the most that is possible is counted."""
 
     @property
     def drops_messages(self) -> bool:
@@ -99,9 +101,21 @@ class LimitedStream:
                 _removed(count, publishing.added_msgs, most)
                 for count in self.present_msgs.values()
             ]
+            if not self.has_all_subjects:
+                uncounted_msgs = number_at(self.state, "messages") - sum(
+                    self.present_msgs.values()
+                )
+                added_msgs = publishing.added_msgs
+                removed.append(
+                    Removed(
+                        uncounted_msgs if added_msgs is None else min(uncounted_msgs, added_msgs)
+                    )
+                )
         else:
+            # One that was not counted may be at the limit.
+            unseen_msgs = 0 if self.has_all_subjects else most
             removed = [
-                _removed(self.present_msgs.get(subject, 0), added, most)
+                _removed(self.present_msgs.get(subject, unseen_msgs), added, most)
                 for subject, added in known.items()
             ]
         return Removed(

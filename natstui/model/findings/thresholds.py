@@ -514,5 +514,11 @@ UPLOAD_S = _threshold(
     30.0,
     "upload",
     "s",
-    "an object store that stored nothing for this long has no upload in progress",
+    "uploads to an object store that stored nothing for this long are interrupted, or pause",
+)
+UPLOAD_ENDED_S = _threshold(
+    3600.0,
+    "upload, ended",
+    "s",
+    "an upload that stored no chunk for this long has ended: its chunks may be removed",
 )

@@ -66,6 +66,8 @@ class AgainCounted:
     """Subject, messages, and the stream that would store them (empty: none), most first."""
     other_subjects_count: int
     """Of how many more subjects there are some."""
+    loses: str | None = None
+    """What it removes for good, a clause; None when nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class SendAgain:
     created_at_us: int
     to_subject: str | None = None
     confirmed: str | None = None
-    """The stream's name as typed, in production."""
+    """The stream's name as typed, in production or where messages are removed."""
 
 
 CopyReading = FindGivenUp | CountAgain

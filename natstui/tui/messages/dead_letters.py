@@ -73,8 +73,10 @@ async def send_again(
     if await app.push_screen_wait(pick) != "send":
         return
     started, typed = screen.state.started, None
-    if started is not None and started.production:
-        question = f"This is production. Type {stream} to send its messages again"
+    is_production = started is not None and started.production
+    if is_production or counts.loses:
+        why = "This is production" if is_production else "This cannot be undone"
+        question = f"{why}. Type {stream} to send its messages again"
         typed = await app.push_screen_wait(Prompt(question, word=stream))
         if typed is None:
             return
@@ -110,6 +112,7 @@ def preview_lines(counted_: AgainCounted, *, is_known: bool) -> list[str]:
         if counted_.gone_count
         else []
     )
+    lines += [counted_.loses] if counted_.loses else []
     if not is_known:
         lines.append("some may have been acknowledged meanwhile; which ones is unknown")
     return [clean_line(line) for line in lines]

@@ -82,6 +82,8 @@ class Account:
     """Whether more was refused than can be kept to send it again."""
     target_created_at_us: dict[str, int] = field(default_factory=dict)
     """When each stream was created that stored messages of the copy."""
+    target_first_seq: dict[str, int] = field(default_factory=dict)
+    """The sequence of the first message that each of them stored of the copy."""
     first_seq: int | None = None
     last_seq: int = 0
     """Of what was read."""
@@ -117,6 +119,7 @@ class State(msgspec.Struct, kw_only=True):
     refused_ranges: Ranges = []
     source_created_at_us: int = 0
     target_created_at_us: dict[str, int] = {}
+    target_first_seq: dict[str, int] = {}
     saved_at_us: int = 0
     is_settled: bool = True
     """Whether nothing was on its way when this was written."""

@@ -14,7 +14,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError, WriteFailed
+from natstui.errors import (
+    BackupError,
+    NatstuiError,
+    NotFound,
+    RequestFailed,
+    UsageError,
+    WriteFailed,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
@@ -31,6 +38,8 @@ from natstui.jetstream.messages.copying.message_file import MessageFile, lines_o
 from natstui.jetstream.messages.copying.selection import Selection, messages
 from natstui.jetstream.messages.copying.window import Outgoing, Window, created_at
 from natstui.jetstream.messages.reading import Read
+from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.limits_loss import LimitedStream
 from natstui.model.assets.subjects import mapped, mapping_problem, overlap
 
 MSG_ID, ROLLUP, STREAM = "Nats-Msg-Id", "Nats-Rollup", "Nats-Expected-Stream"
@@ -206,13 +215,15 @@ class Copy:
         self._saved_s = time.monotonic()
         before = self.state.done_seq if self.state else 0
         known = self.state.target_created_at_us if self.state else {}
+        known_first = self.state.target_first_seq if self.state else {}
         account = self.account
         self.file.write(
             State(
                 end_seq=self.end_seq, done_seq=max(before, account.done_seq),
                 refused_ranges=merged_ranges(account.refused_ranges, self._untried),
                 source_created_at_us=self.selection.created_at_us if self.selection else 0,
-                target_created_at_us=known | account.target_created_at_us, is_settled=settled,
+                target_created_at_us=known | account.target_created_at_us,
+                target_first_seq=account.target_first_seq | known_first, is_settled=settled,
             )
         )  # fmt: skip
 
@@ -281,14 +292,35 @@ async def send_copy(
 
 
 async def _check_targets(client: Client, copy: Copy) -> None:
-    """Raise UsageError when a stream that stored messages of a stopped copy is another one now."""
+    """Raise UsageError when what a stopped copy has stored is gone with its stream, or purged."""
     known = copy.state.target_created_at_us if copy.state else {}
+    first_seqs = copy.state.target_first_seq if copy.state else {}
     for stream, created_at_us in known.items():
         if await created_at(client, stream) != created_at_us:
             raise UsageError(
                 f"target stream {stream} was deleted or recreated since, and what was copied "
                 "with it: copy again without --resume"
             )
+        if await _is_purged(client, stream, first_seqs.get(stream)):
+            raise UsageError(
+                f"target stream {stream} was purged since, and what was copied with it: copy again"
+                " without --resume"
+            )
+
+
+async def _is_purged(client: Client, stream: str, first_seq: int | None) -> bool:
+    """Return whether a message was removed that no limit or consumer of the stream removes."""
+    try:
+        info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    except NotFound:
+        return False
+    config, state = info["config"], info["state"]
+    keeps_all = not (
+        LimitedStream(config, state).drops_messages
+        or number_at(config, "max_age")
+        or text_at(config, "retention") not in ("", "limits")
+    )
+    return first_seq is not None and keeps_all and state["first_seq"] > first_seq
 
 
 async def _until_stopped(copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:

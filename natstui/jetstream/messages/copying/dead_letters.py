@@ -18,6 +18,7 @@ from natstui.jetstream.messages.copying.copy import (
     send_copy,
 )
 from natstui.jetstream.messages.copying.given_up import given_up, perhaps_given_up
+from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Selection, Wanted
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.model.records.copies import (
@@ -58,22 +59,30 @@ async def find_given_up(
 
 
 async def count_again(client: Client, asked: CountAgain) -> AgainCounted:
-    """Return what sending messages again would do; nothing is sent."""
-    counts = await count_copy(client, client, await _copy(client, asked))
+    """Return what sending messages again would do; nothing is sent.
+
+    Raises Refused where they would be stored in another domain as well.
+    """
+    copy = await _copy(client, asked)
+    loses = await copy_loss(client, client, copy)
+    counts = await count_copy(client, client, copy)
     most = counts.subjects.most_common(MOST_SUBJECTS)
     return AgainCounted(
         counts.messages, counts.payload_bytes, counts.gone,
         tuple((subject, count, counts.streams.get(subject) or "") for subject, count in most),
-        len(counts.subjects) - len(most),
+        len(counts.subjects) - len(most), loses,
     )  # fmt: skip
 
 
 async def send_again(writer: Writer, asked: SendAgain) -> Account:
     """Store messages again, journalled as one, and return what became of each.
 
-    Raises what `send_copy` raises, and Conflict when the stream was recreated.
+    Raises what `send_copy` and `copy_loss` raise, Conflict when the stream was recreated, and
+    Refused where messages are removed for good and that was not confirmed.
     """
     copy = await _copy(writer.client, asked)
+    loses = await copy_loss(writer.client, writer.client, copy)
+    writer.check(asked.stream, asked.confirmed, loses=loses)
     await send_copy(writer.client, writer, copy, (asked.stream, asked.confirmed), asyncio.Event())
     return copy.account
 

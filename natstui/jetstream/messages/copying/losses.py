@@ -10,6 +10,7 @@ from typing import Any
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.subject_counts import read_subject_counts
 from natstui.jetstream.messages.copying.copy import Copy, Counts, count_copy
 from natstui.model.assets.fields import strings_at
 from natstui.model.assets.limits_loss import (
@@ -30,8 +31,8 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
     """Return the clauses about messages that a copy removes at its target, or None.
 
     Only where a stream of the target drops messages for new ones, all that is copied is counted
-    first. Raises what `count_copy` raises, and Refused where copies would be stored in another
-    domain as well.
+    first; what may not be read is named. Raises what `count_copy` raises, and Refused where
+    copies would be stored in another domain as well.
     """
     subjects = await _subjects(source, copy)
     for subject in subjects:
@@ -43,8 +44,8 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
             if LimitedStream(info["config"], info["state"]).drops_messages
         ]
     except PermissionDenied:
-        # Who may only publish cannot know it, and may copy all the same.
-        return None
+        where = copy.target.stream or "the target"
+        return f"messages of {where} may be removed: you have no permission to read its limits"
     if not limited:
         return None
     # What comes from a pipe is read once.
@@ -107,10 +108,9 @@ async def _clause(target: Client, info: dict[str, Any], counts: Counts | None) -
         msgs = sum(added.values())
         stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
         publishing = Publishing(msgs, stored_bytes, added)
-    body = {"subjects_filter": ">"}
-    reply = await target.request(f"STREAM.INFO.{config['name']}", body)
-    present = json.loads(reply)["state"].get("subjects") or {}
-    removed = LimitedStream(config, state, present).removed(publishing)
+    present = await read_subject_counts(target, config["name"], ">")
+    limited = LimitedStream(config, state, present.msgs, present.is_last)
+    removed = limited.removed(publishing)
     return _removed_text(config["name"], removed)
 
 

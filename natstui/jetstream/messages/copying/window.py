@@ -51,6 +51,7 @@ class _Error(msgspec.Struct):
 
 class _Ack(msgspec.Struct):
     stream: str = ""
+    seq: int = 0
     duplicate: bool = False
     error: _Error | None = None
 
@@ -264,6 +265,8 @@ class Window:
         else:
             account.acknowledged_msgs += 1
             account.confirmed_msgs += one.sent_count > 1
+            first_seq = account.target_first_seq.get(ack.stream, ack.seq)
+            account.target_first_seq[ack.stream] = min(first_seq, ack.seq)
         self._done(word)
 
     def _refuse(self, word: str, reason: str) -> None:

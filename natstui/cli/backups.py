@@ -33,7 +33,12 @@ from natstui.jetstream.managing.backup import (
     back_up_stream,
     consumers_text,
 )
-from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
+from natstui.jetstream.managing.backup_folder import (
+    is_account,
+    left_out_of,
+    read_backup,
+    streams_of,
+)
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
@@ -203,8 +208,17 @@ def _verify(folder: Path, *, as_json: bool) -> None:
         if not as_json:
             how = "whole" if one.has_checksum else _UNCHECKED
             click.echo(clean_line(f"{one.stream}: {state_text(one.state)}; {how}"))
+    left_out = left_out_of(folder)
+    _print_left_out(left_out)
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "streams": rows}))
+        found = {"folder": str(folder), "streams": rows, "left_out": left_out}
+        click.echo(json.dumps(found))
+
+
+def _print_left_out(left_out: Sequence[str]) -> None:
+    if left_out:
+        text = f"natstui: not in this backup: {'; '.join(left_out)}"
+        click.echo(clean_line(text), err=True)
 
 
 @command("restore")
@@ -257,6 +271,7 @@ def restore(
             "stream restore`"
         )
     every = [RestoreRequest(one, given_name(one.stream), replicas) for one in read_backups(place)]
+    _print_left_out(left_out_of(place))
     _restore(connection, every, pace_of(rate), words)
 
 

@@ -19,6 +19,7 @@ from natstui.jetstream.managing.backup import (
     back_up_stream,
     consumers_text,
 )
+from natstui.jetstream.managing.backup_folder import left_out_of
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
 from natstui.jetstream.managing.restore import (
     RestoredStream,
@@ -179,7 +180,8 @@ async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, ob
         )
     there = await present(client, [backup.stream for backup in backups])
     name = name_to_type(backups, backups[0].stream)
-    return str(folder), BackupSeen(str(folder), name, tuple(rows), tuple(there))
+    left_out = await asyncio.to_thread(left_out_of, folder)
+    return str(folder), BackupSeen(str(folder), name, tuple(rows), tuple(there), left_out)
 
 
 async def restore(

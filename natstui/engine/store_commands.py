@@ -6,6 +6,7 @@ import base64
 import time
 from typing import assert_never
 
+from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key, remaining_ttl
 from natstui.jetstream.managing.objects import ObjectChange, delete_object
@@ -16,7 +17,7 @@ from natstui.jetstream.messages.keys import (
     read_revisions,
     read_these,
 )
-from natstui.jetstream.messages.objects import StoredObject, read_store
+from natstui.jetstream.messages.objects import StoredObject, read_objects, read_store
 from natstui.jetstream.messages.unfinished_objects import unfinished_text
 from natstui.model.records.stores import (
     ChangeKey,
@@ -49,17 +50,22 @@ async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tup
             page = await read_revisions(client, command)
             return f"{counted(len(page.rows), 'revision')} of {command.key}", page
         case ReadObjects():
-            found, unfinished = await read_store(client, command.bucket)
-            now_us = time.time_ns() // 1000
-            # What an upload stores that runs is no matter for anybody who looks.
-            ended = [upload for upload in unfinished if upload.may_run(now_us) is False]
-            rows = tuple(map(_object_row, found))
-            objects = ObjectsPage(rows, unfinished_text(ended, now_us))
-            return f"{counted(len(found), 'file')} of {command.bucket}", objects
+            objects = await _read_objects(client, command)
+            return f"{counted(len(objects.rows), 'file')} of {command.bucket}", objects
         case ChangeKey():
             return await _change(writer, command)
         case _:
             assert_never(command)
+
+
+async def _read_objects(client: Client, asked: ReadObjects) -> ObjectsPage:
+    if not asked.with_unfinished:
+        return ObjectsPage(tuple(map(_object_row, await read_objects(client, asked.bucket))))
+    stored, unfinished = await read_store(client, asked.bucket)
+    now_us = time.time_ns() // 1000
+    # What a running upload stores is no matter for anybody who looks.
+    ended = [upload for upload in unfinished if upload.may_run(now_us) is False]
+    return ObjectsPage(tuple(map(_object_row, stored)), unfinished_text(ended, now_us))
 
 
 async def _change(writer: Writer, asked: ChangeKey) -> tuple[str, object]:

@@ -522,6 +522,19 @@ def test_of_a_backup_of_another_tool_the_frames_are_checked(
     assert refused.returncode == 6 and reason in refused.stderr
 
 
+@pytest.mark.needs_server(before="2.15")
+def test_a_server_that_knows_only_the_name_of_the_backup_is_named_as_the_reason(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    folder = str(tmp_path / "kept")
+    shell.ok("stream", "backup", "S", folder)
+    refused = shell.run("stream", "restore", folder, "--as", "T", "--subjects", "t")
+    assert refused.returncode == 4
+    assert "restores S only under its own name" in refused.stderr
+    assert shell.run("stream", "info", "T").returncode == 4
+
+
 def test_who_may_not_list_consumers_is_told_that_they_are_unknown(
     nats_server_factory: Any, tmp_path: Path
 ) -> None:
@@ -569,3 +582,10 @@ def test_a_stream_in_memory_that_the_server_cannot_back_up_is_left_out_by_name(
     assert "the backup is not complete: stream MEM is in memory" in done.stderr
     verified = json.loads(shell.ok("backup", "verify", folder, "--json"))
     assert [row["stream"] for row in verified["streams"]] == ["S"]
+    # Who verifies or restores it later was not there when it was made.
+    left_out = "stream MEM is in memory, and this server cannot back up such a stream"
+    assert verified["left_out"] == [left_out]
+    assert f"not in this backup: {left_out}" in shell.run("backup", "verify", folder).stderr
+    shell.ok("stream", "rm", "S", "--yes")
+    restored = shell.run("restore", folder)
+    assert (restored.returncode, left_out in restored.stderr) == (0, True), restored.stderr

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.config.connection import Connection
+from natstui.engine.store_commands import answer_store
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.objects import read_store
 from natstui.jetstream.messages.unfinished_objects import (
-    MAY_RUN_S,
     UnfinishedObject,
     removal_command,
     unfinished_text,
 )
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.findings.thresholds import UPLOAD_ENDED_S
+from natstui.model.records.stores import ObjectsPage, ReadObjects
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
-HOUR_US = round(MAY_RUN_S * 1e6)
+HOUR_US = round(UPLOAD_ENDED_S * 1e6)
 
 
 async def leave_chunks(nc: NatsClient, nuid: str) -> None:
@@ -73,6 +79,42 @@ async def test_a_killed_upload_is_named_by_ls_and_info_at_once(
         assert done.returncode == 0, done.stderr
         assert (await store.get("whole")).data == b"x" * 300_000
         assert (await run(shell, "object", "ls", "B")).stderr == ""
+
+
+@pytest.mark.server
+async def test_a_store_is_described_though_its_files_may_not_be_read_or_are_damaged(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    broker = nats_server_factory(
+        "authorization { users: [ {user: a, password: a}, {user: b, password: b,"
+        ' permissions: { publish: { deny: "$JS.API.CONSUMER.>" } } } ] }'
+    )
+    urls = [broker.url.replace("//", f"//{user}@") for user in ("a:a", "b:b")]
+    async with connected(urls[0]) as nc:
+        await nc.jetstream().create_object_store("B")
+        denied = await run(Shell(urls[1], tmp_path), "object", "info", "B")
+        assert (denied.returncode, "Bucket" in denied.stdout) == (0, True), denied.stderr
+        assert "whether uploads were left unfinished is unknown: the user" in denied.stderr
+        await nc.jetstream().publish("$O.B.M.ZmlsZQ==", b"no JSON")
+        damaged = await run(Shell(urls[0], tmp_path), "object", "info", "B", "--json")
+        assert json.loads(damaged.stdout)["config"]["name"] == "OBJ_B"
+        assert "what B knows of an object cannot be read" in damaged.stderr
+
+
+@pytest.mark.server
+async def test_the_screen_looks_for_unfinished_uploads_only_when_it_asks_for_them(
+    nats_server: Broker,
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().create_object_store("B")
+        client = await connect(Connection(servers=(nats_server.url,)))
+        writer, texts = Writer(client, Journal()), []
+        for asked in (ReadObjects(0, "B"), ReadObjects(0, "B", with_unfinished=True)):
+            page = (await answer_store(writer, asked))[1]
+            assert isinstance(page, ObjectsPage)
+            texts.append(page.unfinished_text)
+        assert texts == [None, ""]
+        await client.close()
 
 
 def test_only_what_no_upload_can_be_storing_any_more_is_said_to_be_never_finished() -> None:

@@ -37,7 +37,7 @@ from natstui.cli.stores.options import (
 from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
-from natstui.errors import UsageError
+from natstui.errors import RequestFailed, UsageError
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
@@ -179,7 +179,13 @@ def info(
 
 async def _described(client: Client, bucket: str) -> tuple[bytes, list[UnfinishedObject]]:
     reply = await client.request(f"STREAM.INFO.{OBJECTS}{bucket}")
-    return reply, (await read_store(client, bucket))[1]
+    try:
+        return reply, (await read_store(client, bucket))[1]
+    except RequestFailed as error:
+        # What the store is does not depend on its files.
+        text = f"natstui: whether uploads were left unfinished is unknown: {error}"
+        click.echo(clean_line(text), err=True)
+        return reply, []
 
 
 @command()

@@ -75,7 +75,7 @@ async def back_up_account(
     """Write every stream of the account into a folder; raises what `back_up_stream` raises.
 
     A stream that is deleted meanwhile is left out, and so is a stream in memory that the server
-    cannot back up: the reason is added to `left_out`.
+    cannot back up: the reason is added to `left_out`, and written into the folder.
     """
     names = sorted([name async for name in _names(client, "STREAM.NAMES", "streams")])
     with new_folder(target) as folder:
@@ -95,7 +95,11 @@ async def back_up_account(
                     left_out.append(str(error))
         write_json(
             folder / ABOUT_FILE,
-            {**_made(client), "streams": [one.stream for one in written]},
+            {
+                **_made(client),
+                "streams": [one.stream for one in written],
+                "left_out": left_out,
+            },
         )
         return written
 

@@ -109,6 +109,15 @@ def streams_of(folder: Path) -> list[Path]:
     return found
 
 
+def left_out_of(folder: Path) -> tuple[str, ...]:
+    """Return why which streams are not in the backup of an account, a clause each.
+
+    Raises BackupError.
+    """
+    is_described = is_account(folder) and (folder / ABOUT_FILE).exists()
+    return tuple(_read_about(folder).left_out) if is_described else ()
+
+
 def read_backup(folder: Path) -> Backup:
     """Read the backup of one stream and check that it is complete; raises BackupError."""
     if not (folder / CONFIG_FILE).exists():
@@ -169,6 +178,7 @@ class _About(msgspec.Struct):
     """`natstui.json` of a stream, or of an account."""
 
     streams: list[str] = []
+    left_out: list[str] = []
     files: dict[str, _FileSum] = {}
     consumers: list[_ConsumerName] | None = None
 

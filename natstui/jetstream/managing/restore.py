@@ -43,6 +43,8 @@ _SETTLED_S = 2.0
 _LOOK_AGAIN_S = 0.2
 _TAKEN = {10058, 10065, 10130}
 """The name, or one of the subjects, is somebody else's."""
+_OTHER_NAME = "stream names do not match"
+"""Of servers before 2.15."""
 _BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
 OnRestored = Callable[[str, int, int], None]
 """Called with the stream, the bytes sent so far and those of its backup."""
@@ -159,8 +161,14 @@ async def _given(
         if isinstance(error, RequestFailed) and error.err_code in _TAKEN:
             raise  # somebody made one meanwhile, and that one is not ours
         left = await _removed(client, config["name"], marked)
-        if left and isinstance(error, NatstuiError):
-            raise RequestFailed(f"{error}; {left}") from error
+        reason = str(error)
+        if _OTHER_NAME in reason:
+            reason = (
+                f"this server restores {backup.stream} only under its own name: restore it so in "
+                "another account, and copy it from there with natstui messages copy"
+            )
+        if isinstance(error, NatstuiError) and (left or reason != str(error)):
+            raise RequestFailed("; ".join(filter(None, (reason, left)))) from error
         raise
 
 

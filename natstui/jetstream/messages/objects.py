@@ -131,9 +131,19 @@ async def read_store(
     chunks = await count_chunks(client, bucket)
     every = await _all_objects(client, bucket)
     nuids = {stored.nuid for stored in every.values()}
-    unfinished = await unfinished_objects(client, bucket, chunks, nuids)
-    there = (stored for stored in every.values() if not stored.deleted)
-    return sorted(there, key=lambda stored: stored.name), unfinished
+    return _present(every), await unfinished_objects(client, bucket, chunks, nuids)
+
+
+async def read_objects(client: Client, bucket: str) -> list[StoredObject]:
+    """Return the files of a store by name, without deleted ones; raises NotFound."""
+    return _present(await _all_objects(client, bucket))
+
+
+def _present(every: dict[str, StoredObject]) -> list[StoredObject]:
+    return sorted(
+        (stored for stored in every.values() if not stored.deleted),
+        key=lambda stored: stored.name,
+    )
 
 
 async def _all_objects(client: Client, bucket: str) -> dict[str, StoredObject]:

@@ -63,6 +63,8 @@ class ReadObjects:
 
     command_id: int
     bucket: str
+    with_unfinished: bool = False
+    """Whether uploads that were left unfinished are looked for: many requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,8 @@ class ObjectsPage:
     """The files of an object store at one moment."""
 
     rows: tuple[ObjectRow, ...]
-    unfinished_text: str = ""
-    """What uploads left that were never finished; empty when nothing."""
+    unfinished_text: str | None = None
+    """What uploads left that were never finished, empty when nothing; None: not looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,8 @@ class BackupSeen:
     rows: tuple[BackupRow, ...]
     present: tuple[str, ...]
     """Streams of these names are on the server already."""
+    left_out: tuple[str, ...] = ()
+    """Why which streams of the account are not in it, a clause each."""
 
 
 @dataclass(frozen=True, slots=True)

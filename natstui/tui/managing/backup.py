@@ -226,8 +226,9 @@ class RestoreScreen(_MovingScreen):
             return
         seen = _seen.decode(reply.body_json)
         rows = tuple(line(row.stream, row.text) for row in seen.rows)
+        rows += tuple(line("not in it", reason, "bad") for reason in seen.left_out)
         self.folder, self.told = seen.path, [Section("IN THE BACKUP", rows)]
-        self.caption.update(safe(f"restore of {counted(len(rows), 'stream')}"))
+        self.caption.update(safe(f"restore of {counted(len(seen.rows), 'stream')}"))
         self.text.show(self.told)
         to_stream: str | None = ""
         if seen.present and len(seen.rows) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -51,6 +52,8 @@ from natstui.units import bytes_text, local_text
 
 _decoder = decoder_of(ObjectsPage)
 _RENEWED_AFTER_S = 5.0
+_MEASURED_AFTER_S = 60.0
+"""Looking for uploads that were left unfinished takes many requests."""
 _local = decoder_of(LocalFile)
 _WRITES = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
 
@@ -279,11 +282,25 @@ class ObjectsScreen(TableScreen):
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
         self._asking = RenewedPage(
-            self, lambda: ReadObjects(0, self.bucket), _RENEWED_AFTER_S, _decoder
+            self, self._next_question, _RENEWED_AFTER_S, _decoder, self._keep_unfinished
         )
+        self._measured_s: float | None = None
+        """When uploads that were left unfinished were looked for last."""
+        self._unfinished_text = ""
         store = Store(stream, self.bucket, self._under_cursor, self._named, self._asking.ask)
         self.files = Files(self, store)
         self._is_sealed = False
+
+    def _next_question(self) -> ReadObjects:
+        now_s = time.monotonic()
+        is_due = self._measured_s is None or now_s - self._measured_s >= _MEASURED_AFTER_S
+        if is_due:
+            self._measured_s = now_s
+        return ReadObjects(0, self.bucket, with_unfinished=is_due)
+
+    def _keep_unfinished(self, page: ObjectsPage) -> None:
+        if page.unfinished_text is not None:
+            self._unfinished_text = clean_line(page.unfinished_text)
 
     def asset(self) -> Target | None:
         """Return the store's stream."""
@@ -326,8 +343,7 @@ class ObjectsScreen(TableScreen):
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         if self._asking.page is not None:
             parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
-            unfinished = clean_line(self._asking.page.unfinished_text)
-            parts += [unfinished] if unfinished else []
+            parts += [self._unfinished_text] if self._unfinished_text else []
         parts += ["sealed: nothing can be changed"] if self._is_sealed else []
         parts += [self.files.progress_text] if self.files.progress_text else []
         parts += ["paused (p)"] if self.paused else []

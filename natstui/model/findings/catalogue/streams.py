@@ -231,10 +231,10 @@ S_FULL_SUBJECT = Kind(
 )  # fmt: skip
 S_NO_META = Kind(
     "NT-S40", "stream", "warning", "object chunks without meta entry",
-    "uploads were not completed: their chunks use space but belong to no object",
-    "which upload was interrupted",
-    "purge the subjects of these chunks (`P`); upload the object again",
-    "", 0.0, 0.0, ("upload",),
+    "uploads were interrupted, or pause: their chunks use space but belong to no object",
+    "which upload was interrupted (natstui object ls names it)",
+    "upload the object again; purge the subject of the chunks (`P`) once their upload has ended",
+    "", 0.0, 0.0, ("upload", "upload, ended"),
 )  # fmt: skip
 S_PURGED = Kind(
     "NT-S51", "stream", "info", "purged",

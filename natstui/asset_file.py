@@ -10,9 +10,10 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import count
+from typing import Any
 
 from natstui.clean import clean_line
 from natstui.errors import UsageError
@@ -116,6 +117,8 @@ def _line_of(key: str, text: str) -> str:
 
 
 _WRITTEN_AS_TEXT = {"duration", "durations", "bytes", "count"}
+_OCTAL = re.compile(r"[-+]?0\d+")
+"""8 or 10 to different readers of YAML."""
 
 
 def _without_texts(kind: AssetKind, config: Config, text: str, name: str) -> Config:
@@ -124,13 +127,18 @@ def _without_texts(kind: AssetKind, config: Config, text: str, name: str) -> Con
         value = read(config, field.path)
         if field.kind not in _WRITTEN_AS_TEXT:
             continue
+        key = field.path.rpartition(".")[2]
+        if isinstance(value, bool):
+            raise UsageError(f"{name}: {_line_of(key, text)}{key}: a number is missing")
+        if isinstance(value, str) and _OCTAL.fullmatch(value):
+            what = f"{value} is read as another number by some: write it without the zero"
+            raise UsageError(f"{name}: {_line_of(key, text)}{key}: {what}")
         if field.kind == "durations" and isinstance(value, list):
             value = ",".join(map(str, value)) if any(isinstance(v, str) for v in value) else None
         if isinstance(value, str):
             try:
                 config = changed(config, field, parsed(field, value))
             except ValueError as error:
-                key = field.path.rpartition(".")[2]
                 raise UsageError(f"{name}: {_line_of(key, text)}{key}: {error}") from error
     return config
 
@@ -141,11 +149,13 @@ def _loaded(text: str, name: str) -> object:
     if ending == "toml":
         return tomllib.loads(text)
     if ending == "json":
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
     try:
-        return json.loads(text)
+        json.loads(text)
     except ValueError:
         pass
+    else:
+        return json.loads(text, object_pairs_hook=_object)
     if ending in ("yaml", "yml"):
         return _yaml(text)
     try:
@@ -155,17 +165,45 @@ def _loaded(text: str, name: str) -> object:
     return found if isinstance(found, dict) else _toml_or(None, text)
 
 
+_YAML_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    _refuse_twice([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _refuse_twice(keys: Sequence[str]) -> None:
+    """Raise ValueError for a key that comes twice: which of both is meant is unknown."""
+    twice = next((key for at, key in enumerate(keys) if key in keys[:at]), None)
+    if twice is not None:
+        raise ValueError(f"{clean_line(twice)} is given twice")
+
+
 def _yaml(text: str) -> object:
     # Imported here: it takes a tenth of the viewer's start and is seldom needed.
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Keeps times as text: the server counts nanoseconds, a datetime only microseconds."""
+        """Reads what others do not read as they do as text, and refuses a key that comes twice.
 
+        The server counts nanoseconds, a datetime only microseconds; and to YAML 1.1 `010` is 8,
+        `1:30` is 90.
+        """
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            """Return a mapping; raises ValueError for two equal keys of it."""
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            _refuse_twice([key for key in keys if key != "<<"])
+            found: dict[Any, Any] = super().construct_mapping(node, deep)
+            return found
+
+    as_text = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
     Loader.yaml_implicit_resolvers = {
-        letter: [one for one in found if one[0] != "tag:yaml.org,2002:timestamp"]
-        for letter, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        letter: [resolver for resolver in resolvers if resolver[0] not in as_text]
+        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+    Loader.add_implicit_resolver("tag:yaml.org,2002:int", _YAML_INTEGER, list("-+0123456789"))
     try:
         return yaml.load(text, Loader)
     except yaml.YAMLError as error:

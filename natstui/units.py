@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 UNKNOWN = "–"
 
@@ -179,6 +180,8 @@ def parse_bytes(text: str) -> int:
     if not match:
         raise ValueError(f"{text!r} is not a size: write it as 128, 64KB or 1.5GiB")
     power: int = " kmgtpe".index(match[2]) if match[2] else 0
+    if not power and not match[1].isdigit():
+        raise ValueError(f"{text!r} is not a size: a byte has no parts")
     size_bytes = _times(match[1], int(1024**power))
     if size_bytes > _LARGEST:
         raise ValueError(f"{text!r} is too large: no server counts beyond 8 EiB")
@@ -191,7 +194,10 @@ def parse_count(text: str) -> int:
     if not match:
         raise ValueError(f"{text!r} is not a number: write it as 1000, 15k or 1.5M")
     power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
-    return _times(match[1], int(1000**power))
+    number = Fraction(match[1]) * 1000**power
+    if number.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number: write it as 1000, 15k or 1.5M")
+    return int(number)
 
 
 def quantity_text(name: str, value: int | float) -> str:

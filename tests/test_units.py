@@ -73,13 +73,20 @@ def test_a_size_means_what_it_means_to_the_nats_cli(text: str, size_bytes: int) 
     assert parse_bytes(text) == size_bytes
 
 
-@pytest.mark.parametrize("text", ["1iB", "5i", "8E", "1X", "-1"])
+@pytest.mark.parametrize("text", ["1iB", "5i", "8E", "1X", "-1", "1.5"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_bytes(text)
 
 
+@pytest.mark.parametrize("text", ["1.5", "1.0005k", "0.1"])
+def test_a_part_of_a_message_is_no_count(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a whole number"):
+        parse_count(text)
+
+
 def test_large_counts_are_exact() -> None:
+    assert (parse_count("1.5k"), parse_count("2.0")) == (1500, 2)
     assert parse_count("9007199254740993") == 9_007_199_254_740_993
 
 

@@ -51,6 +51,33 @@ def test_the_name_may_be_in_the_file_alone(shell: Shell) -> None:
     assert refused.returncode == 2 and "the stream has no name" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("s.yaml", "max_msgs: 010", "line 1: max_msgs: 010 is read as another number by some"),
+        ("s.yaml", "num_replicas: yes", "line 1: num_replicas: a number is missing"),
+        ("s.yaml", "max_age: 1:30", "line 1: max_age: '1:30' is not a duration"),
+        ("s.yaml", "max_msgs: 1\nmax_msgs: 2", "max_msgs is given twice"),
+        ("s.yaml", "placement:\n  cluster: a\n  cluster: b", "cluster is given twice"),
+        ("s.json", '{"max_msgs": 1, "max_msgs": 2}', "max_msgs is given twice"),
+        ("s", '{"max_msgs": 1, "max_msgs": 2}', "max_msgs is given twice"),
+    ],
+)
+def test_what_readers_of_files_read_differently_is_refused(
+    shell: Shell, name: str, text: str, said: str
+) -> None:
+    refused = shell.run("stream", "add", "X", "--file", written(shell, name, text))
+    assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+
+
+def test_numbers_and_switches_of_yaml_are_read_as_everybody_reads_them(shell: Shell) -> None:
+    text = "subjects: [a]\nmax_msgs: 1_000\nmax_bytes: 0x400\nmax_age: 1h\nallow_direct: yes\n"
+    shell.ok("stream", "add", "X", "--file", written(shell, "s.yaml", text))
+    config = shell.config("stream", "info", "X")
+    limits = (config["max_msgs"], config["max_bytes"], config["max_age"])
+    assert (limits, config["allow_direct"]) == ((1000, 1024, 3_600_000_000_000), True)
+
+
 def test_unknown_fields_are_named_with_line_and_nearest_name(shell: Shell) -> None:
     text = "name: READINGS\nsubjects: [readings.>]\nmax_agee: 1h\nmax_byte: 100MB\n"
     refused = shell.run("stream", "add", "X", "--file", written(shell, "s.yaml", text))

@@ -222,6 +222,18 @@ def test_another_name_than_the_one_asked_for_is_never_a_yes(
     assert shell.config("stream", "info", "KEEP")["description"] == "mine"
 
 
+def test_an_undo_of_no_entry_says_first_which_change_is_the_last(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("stream", "edit", "S", "--description", "mine")
+    entry = json.loads(shell.ok("journal", "--json"))[0]["entry"]
+    done = shell.run("undo", "--yes")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"natstui: the last change is {entry}, "), done.stderr
+
+
 @pytest.mark.cluster
 def test_a_cluster_is_the_same_from_each_of_its_nodes(
     nats_cluster: Cluster, tmp_path: Path

@@ -49,12 +49,19 @@ GROUPS = {
     "screenshot": ("screenshot",),
     "demo --store": ("demo --store",),
     "analyze --out, refused": cases_of("analyze --out", *NO_SPARK, *OF_OTHERS),
-    "analyze --out, made": cases_of("analyze --out", "nothing", "no parent", "an empty folder"),
-    "analyze --out, beside": cases_of(
-        "analyze --out", "a folder with files", "a link to a folder", "links at temporary names"
-    ),
-    "analyze --out, two": cases_of("analyze --out", "two writers"),
-    "analyze --out, killed": cases_of("analyze --out", "kill -9"),
+    **{
+        f"analyze --out, {way}": cases_of("analyze --out", way)
+        for way in (
+            "nothing",
+            "no parent",
+            "an empty folder",
+            "a folder with files",
+            "a link to a folder",
+            "links at temporary names",
+            "two writers",
+            "kill -9",
+        )
+    },
 }
 """Commands that start processes, some situation by situation; all others are in no group."""
 FAULTS = (pytest.mark.faults, pytest.mark.spark)

@@ -9,13 +9,14 @@ from natstui.model.live.state import State
 from natstui.model.live.totals import (
     StorageUse,
     busiest_streams,
+    can_read_streams,
     delivered_per_s,
     lagging_consumers,
     pending_msgs,
     storage_use,
     stored_per_s,
 )
-from natstui.model.records.record import Configured
+from natstui.model.records.record import Configured, Unavailable
 from tests.model.builders import snapshot
 from tests.tui.engine_records import stream_configuration
 
@@ -46,6 +47,19 @@ def test_what_flows_is_the_growth_of_all_rows_a_second() -> None:
     assert [point.value for point in stored.points] == [14.0, 24.0]
     assert delivered.now == 10.0
     assert pending_msgs(state).now == 3.0
+
+
+def test_what_may_not_be_read_is_unknown_and_not_0() -> None:
+    denied = Unavailable(2, "CONSUMER.LIST.B", "no permission", "$JS.API.CONSUMER.LIST.B")
+    state = state_of({"A": 0, "B": 100}, pending=(3,)).after(denied)
+    assert pending_msgs(state).now is None
+    # What was known grows stale, and is shown so.
+    state = state_of({"A": 0, "B": 100}, pending=(3,)).after(
+        replace(denied, what="CONSUMER.LIST.A")
+    )
+    assert pending_msgs(state).now == 3.0
+    nothing = State().after(snapshot(1, [], [])).after(replace(denied, what="STREAM.LIST"))
+    assert (pending_msgs(nothing).now, can_read_streams(nothing)) == (None, False)
 
 
 def test_a_stream_that_comes_or_goes_moves_no_rate() -> None:

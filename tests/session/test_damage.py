@@ -124,6 +124,25 @@ def test_verify_finds_a_byte_that_changed(tmp_path: Path) -> None:
     assert verify(folder).damaged
 
 
+def test_verify_finds_every_bit_of_the_description_that_changed(tmp_path: Path) -> None:
+    folder = made(tmp_path, Scenario().records(0, 3))
+    path = folder / "session.json"
+    content, info = path.read_bytes(), read_info(folder)
+    assert verify(folder).findings == ()
+    for at in range(0, len(content), 7):
+        changed = bytearray(content)
+        changed[at] ^= 1
+        path.write_bytes(changed)
+        try:
+            is_same = read_info(folder) == info
+        except SessionError:
+            continue
+        # A space that is none now changes nothing that is read.
+        assert is_same or verify(folder).damaged, changed[at - 20 : at + 20]
+    path.write_bytes(content.replace(b'"checksum"', b'"an older natstui has none"'))
+    assert verify(folder).findings == ()
+
+
 def open_everything(folder: Path) -> None:
     """Do with a folder all that one can do."""
     verify(folder)

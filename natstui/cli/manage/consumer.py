@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from natstui.clean import clean_line
 from natstui.cli.complete import on_stream
 from natstui.cli.connected import run_connected
 from natstui.cli.lazy_group import LazyGroup
@@ -14,7 +15,7 @@ from natstui.cli.manage.names import given_name
 from natstui.cli.options import as_json, connection_options
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_rows
-from natstui.units import count_text
+from natstui.units import count_text, counted
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -31,7 +32,16 @@ def ls(connection: Connection, stream: str, as_json: bool, **_words: Any) -> Non
 
     async def work(client: Client) -> list[dict[str, Any]]:
         pages = [json.loads(page) async for page in client.pages(verb)]
-        return [row for page in pages for row in page.get("consumers") or () if row.get("name")]
+        rows = [row for page in pages for row in page.get("consumers") or () if row.get("name")]
+        missing = sorted({name for page in pages for name in page.get("missing") or ()})
+        if missing:
+            click.echo(clean_line(f"natstui: not reachable: {', '.join(missing)}"), err=True)
+        counted_count = max((page.get("total") or 0 for page in pages), default=0)
+        left_out_count = counted_count - len(rows) - len(missing)
+        if left_out_count > 0:
+            what = counted(left_out_count, "more consumer")
+            click.echo(f"natstui: the server counts {what} than it lists", err=True)
+        return rows
 
     rows = run_connected(connection, work)
     if as_json:

@@ -86,6 +86,10 @@ def undo(connection: Connection, entry: str | None, **words: Any) -> None:
     refuse_read_only(connection, words["read_only"])
     with WriterSession(connection) as session:
         found, shown = session.run(lambda w: _entry_and_preview(w, entry))
+        if entry is None and not words["as_json"]:
+            # Another terminal may have made a later change than the one that is meant.
+            text = f"natstui: the last change is {found.entry}, {entry_text(found)}"
+            click.echo(clean_line(text), err=True)
         change = undo_of(found, 0)
         if change is not None and change.body_json != "{}":
             config = json.loads(change.body_json)

@@ -73,6 +73,7 @@ def stream_edit_loss(
         lines.append(_later(new))
     further = (
         *_kept_for_ever(old, new),
+        *_mirror_to_go(old, new),
         *_copies_to_go(old, new),
         *_consumers_to_go(old, new, held),
     )
@@ -165,6 +166,12 @@ def _kept_for_ever(old: Mapping[str, object], new: Mapping[str, object]) -> Iter
         implied = path != "sealed" and is_on(new, "sealed")
         if is_on(new, path) and not is_on(old, path) and not implied:
             yield f"{text}: this cannot be undone"
+
+
+def _mirror_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+    if read(old, "mirror") and not read(new, "mirror"):
+        origin = text_at(old, "mirror.name")
+        yield f"it mirrors {origin} no more, and cannot become its mirror again"
 
 
 def _copies_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:

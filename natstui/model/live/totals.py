@@ -59,10 +59,28 @@ def pending_msgs(state: State) -> Total:
     """Return how many messages wait to be delivered, over all consumers."""
     samples = state.consumer_history.recent
     points = [Point(sample.mono_us, sum(sample.columns["pending_msgs"])) for sample in samples]
-    known = bool(state.costs)
+    known = bool(state.costs) and can_read_consumers(state)
     return Total(
         float(sum(state.consumers.columns.pending_msgs)) if known else None, tuple(points)
     )
+
+
+def can_read_streams(state: State) -> bool:
+    """Return whether the streams are known; False: nobody knows whether there are any."""
+    return bool(len(state.streams)) or not _unread(state, "STREAM.LIST")
+
+
+def can_read_consumers(state: State) -> bool:
+    """Return whether consumers of every stream are known, as far as there are any."""
+    unread = _unread(state, "CONSUMER.LIST")
+    if not unread:
+        return can_read_streams(state)
+    known = set(state.consumers.columns.stream)
+    return all(verb.removeprefix("CONSUMER.LIST.") in known for verb in unread)
+
+
+def _unread(state: State, verb: str) -> list[str]:
+    return [what for what in state.unavailable if what.startswith(verb)]
 
 
 def storage_use(state: State) -> StorageUse | None:

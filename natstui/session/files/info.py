@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,6 +65,23 @@ class SessionInfo:
     """How many records of each kind were written; filled in at the end."""
     notes: tuple[str, ...] = ()
     """Written by people about the recording (`natstui sessions note`)."""
+    checksum: str = field(default="", compare=False)
+    """SHA-256 of all else here, as natstui writes it; empty in older recordings."""
+
+    @property
+    def is_as_written(self) -> bool:
+        """Return whether it has the checksum it was written with, or none."""
+        return self.checksum in ("", _checksum(self))
+
+
+def _checksum(info: SessionInfo) -> str:
+    return hashlib.sha256(msgspec.json.encode(replace(info, checksum=""))).hexdigest()
+
+
+def info_json(info: SessionInfo) -> bytes:
+    """Return the content of session.json, for people too."""
+    content = msgspec.json.encode(replace(info, checksum=_checksum(info)))
+    return msgspec.json.format(content, indent=2) + b"\n"
 
 
 def new_info(name: str, at_us: int) -> SessionInfo:
@@ -94,8 +112,8 @@ def info_after(info: SessionInfo, record: Record) -> SessionInfo:
 
 
 def write_info(folder: Path, info: SessionInfo) -> None:
-    """Write session.json, for people too; raises OSError."""
-    write_complete(folder / INFO, msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n")
+    """Write session.json; raises OSError."""
+    write_complete(folder / INFO, info_json(info))
 
 
 def parse_info(content: bytes, what: str) -> SessionInfo:

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
-
 from natstui.errors import SessionError
 from natstui.files import check_replaceable, complete_file, open_plain, read_plain
 from natstui.paths import private_folder
@@ -28,7 +26,13 @@ from natstui.session.files.folder import (
     segment_path,
     segments,
 )
-from natstui.session.files.info import SessionInfo, parse_info, read_info, write_info
+from natstui.session.files.info import (
+    SessionInfo,
+    info_json,
+    parse_info,
+    read_info,
+    write_info,
+)
 from natstui.session.files.segment import MOST_BYTES, parse, polls_of, read_content
 from natstui.session.share.redact import Pseudonyms
 from natstui.session.share.verify import verify
@@ -59,7 +63,7 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
     pseudonyms = Pseudonyms() if redact else None
     info = info if pseudonyms is None else pseudonyms.info(info)
     with _writing(target), complete_file(target, replaces=False) as file:
-        _write_member(file, INFO, msgspec.json.encode(info))
+        _write_member(file, INFO, info_json(info))
         for done_count, segment in enumerate(files):
             progress(done_count, len(files))
             name = segment_path(folder, segment.number, sealed=True).name

@@ -12,7 +12,14 @@ from natstui.files import open_plain
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap
-from natstui.session.files.folder import SegmentFile, is_recording, missing, reading, segments
+from natstui.session.files.folder import (
+    INFO,
+    SegmentFile,
+    is_recording,
+    missing,
+    reading,
+    segments,
+)
 from natstui.session.files.index import read_index
 from natstui.session.files.info import SessionInfo, read_info
 from natstui.session.files.segment import Content, read_content, readable
@@ -112,6 +119,10 @@ def verify(folder: Path) -> Verdict:
     info = read_info(folder)
     files = segments(folder)
     check = _Check()
+    if not info.is_as_written:
+        check.note(
+            f"{INFO} is damaged, or was changed by something else than natstui", damage=True
+        )
     for part in salvaged(folder, lambda text: check.note(text, damage=True)):
         check.unreadable_lines_count += part.unreadable_lines_count
         for record in part.records:

@@ -17,6 +17,8 @@ from natstui.model.live.state import State, shown_at_us
 from natstui.model.live.totals import (
     Total,
     busiest_streams,
+    can_read_consumers,
+    can_read_streams,
     delivered_per_s,
     lagging_consumers,
     pending_msgs,
@@ -63,6 +65,7 @@ _NAME_CELLS = 24
 _SINCE_FROM_CELLS = 100
 """A panel with fewer may be too narrow for since when something is wrong."""
 _SPARK_CELLS = 8
+_UNREAD = "unknown: {} cannot be read"
 _ROWS_LOOKED_AT = 10
 _FOLDED_EVENTS = 500
 """So many of the newest events are folded."""
@@ -183,6 +186,7 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
     streams = joined(systems, lambda one: StreamView(one.state, one.late_us))
     consumers = joined(systems, lambda one: ConsumerView(one.state, one.late_us))
     events = joined(systems, lambda one: FoldedEvents(one.state, one.late_us, _FOLDED_EVENTS))
+    states = [one.state for one in systems]
     found = [
         _panel("systems", SystemView(systems), SYSTEM_COLUMNS, range(len(systems)), "no system"),
         _panel("wrong", worst, WRONG_COLUMNS, _worst_rows(worst), calm_text(systems)),
@@ -192,18 +196,19 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
             streams,
             BUSIEST,
             _most(systems, streams, busiest_streams, _rate_of),
-            "no streams",
+            "no streams" if all(map(can_read_streams, states)) else _UNREAD.format("streams"),
         ),
         _panel(
             "lagging",
             consumers,
             LAGGING,
             _most(systems, consumers, lagging_consumers, _pending_of),
-            "no message is pending",
+            "no message is pending"
+            if all(map(can_read_consumers, states))
+            else _UNREAD.format("consumers"),
         ),
         _panel("events", events, EVENTS, _newest(events), "nothing happened yet"),
     ]
-    states = [one.state for one in systems]
     return [replace(it, states=states) for it in (found if several else found[1:])]
 
 

@@ -65,14 +65,15 @@ class Lost:
     """The range of their sequences."""
     purged: bool
     """No limit of the stream removed the newest of them: somebody purged it."""
-    counted_since_us: int = 0
+    counted_since_us: int | None = None
     """The poll before the first of them was removed, UTC: from then on they are counted."""
 
     @property
     def per_min(self) -> float | None:
         """How many were removed a minute, until the newest; None where that is not known."""
-        span_us = self.at_us - self.counted_since_us
-        return 60e6 * self.lost_msgs / span_us if self.counted_since_us and span_us > 0 else None
+        if self.counted_since_us is None or self.at_us <= self.counted_since_us:
+            return None
+        return 60e6 * self.lost_msgs / (self.at_us - self.counted_since_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import difflib
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import count
@@ -175,9 +176,9 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_twice(keys: Sequence[str]) -> None:
     """Raise ValueError for a key that comes twice: which of both is meant is unknown."""
-    twice = next((key for at, key in enumerate(keys) if key in keys[:at]), None)
-    if twice is not None:
-        raise ValueError(f"{clean_line(twice)} is given twice")
+    twice = [key for key, times_count in Counter(keys).items() if times_count > 1]
+    if twice:
+        raise ValueError(f"{clean_line(twice[0])} is given twice")
 
 
 def _yaml(text: str) -> object:

@@ -56,7 +56,7 @@ def test_the_name_may_be_in_the_file_alone(shell: Shell) -> None:
     [
         ("s.yaml", "max_msgs: 010", "line 1: max_msgs: 010 is read as another number by some"),
         ("s.yaml", "num_replicas: yes", "line 1: num_replicas: a number is missing"),
-        ("s.yaml", "max_age: 1:30", "line 1: max_age: '1:30' is not a duration"),
+        ("s.yaml", "max_age: 1:30", "line 1: max_age: Maximum age: '1:30' is not a duration"),
         ("s.yaml", "max_msgs: 1\nmax_msgs: 2", "max_msgs is given twice"),
         ("s.yaml", "placement:\n  cluster: a\n  cluster: b", "cluster is given twice"),
         ("s.json", '{"max_msgs": 1, "max_msgs": 2}', "max_msgs is given twice"),

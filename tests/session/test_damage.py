@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import os
 import random
 import shutil
@@ -14,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from natstui.errors import SessionError
@@ -141,6 +144,15 @@ def test_verify_finds_every_bit_of_the_description_that_changed(tmp_path: Path) 
         assert is_same or verify(folder).damaged, changed[at - 20 : at + 20]
     path.write_bytes(content.replace(b'"checksum"', b'"an older natstui has none"'))
     assert verify(folder).findings == ()
+    # The description of a newer one has more fields, and of an older one fewer.
+    for fields in ({"newer": 1}, {"notes": None}):
+        known = {**json.loads(content), **fields}
+        kept = {name: value for name, value in known.items() if value is not None}
+        kept.pop("checksum")
+        text = msgspec.json.encode(kept, order="sorted")
+        kept["checksum"] = hashlib.sha256(text).hexdigest()
+        path.write_text(json.dumps(kept))
+        assert verify(folder).findings == ()
 
 
 def open_everything(folder: Path) -> None:

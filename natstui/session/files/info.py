@@ -66,22 +66,25 @@ class SessionInfo:
     notes: tuple[str, ...] = ()
     """Written by people about the recording (`natstui sessions note`)."""
     checksum: str = field(default="", compare=False)
-    """SHA-256 of all else here, as natstui writes it; empty in older recordings."""
-
-    @property
-    def is_as_written(self) -> bool:
-        """Return whether it has the checksum it was written with, or none."""
-        return self.checksum in ("", _checksum(self))
+    """SHA-256 of all else here, in JSON without spaces and by name; empty in older recordings."""
 
 
-def _checksum(info: SessionInfo) -> str:
-    return hashlib.sha256(msgspec.json.encode(replace(info, checksum=""))).hexdigest()
+def _checksum(content: bytes) -> str:
+    """Return the checksum of an info in JSON, with the fields that another natstui may know."""
+    fields = decoder_of(dict[str, object]).decode(content)
+    fields.pop("checksum", None)
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
 
 
 def info_json(info: SessionInfo) -> bytes:
     """Return the content of session.json, for people too."""
-    content = msgspec.json.encode(replace(info, checksum=_checksum(info)))
-    return msgspec.json.format(content, indent=2) + b"\n"
+    summed = replace(info, checksum=_checksum(msgspec.json.encode(info)))
+    return msgspec.json.format(msgspec.json.encode(summed), indent=2) + b"\n"
+
+
+def is_as_written(folder: Path, info: SessionInfo) -> bool:
+    """Return whether session.json has the checksum that it was written with, or none."""
+    return not info.checksum or _checksum(_info_content(folder)) == info.checksum
 
 
 def new_info(name: str, at_us: int) -> SessionInfo:
@@ -137,6 +140,10 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
 
 def read_info(folder: Path) -> SessionInfo:
     """Return the info of a session; raise SessionError when it is no session."""
+    return parse_info(_info_content(folder), str(folder / INFO))
+
+
+def _info_content(folder: Path) -> bytes:
     path = folder / INFO
     if not path.is_file():
         raise SessionError(f"{folder} is not a session: it has no {INFO}")
@@ -144,4 +151,4 @@ def read_info(folder: Path) -> SessionInfo:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise SessionError(f"{path} is larger than any session's")
-    return parse_info(content, str(path))
+    return content

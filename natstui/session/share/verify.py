@@ -21,7 +21,7 @@ from natstui.session.files.folder import (
     segments,
 )
 from natstui.session.files.index import read_index
-from natstui.session.files.info import SessionInfo, read_info
+from natstui.session.files.info import SessionInfo, is_as_written, read_info
 from natstui.session.files.segment import Content, read_content, readable
 from natstui.units import bytes_text, counted, duration_text
 
@@ -119,7 +119,7 @@ def verify(folder: Path) -> Verdict:
     info = read_info(folder)
     files = segments(folder)
     check = _Check()
-    if not info.is_as_written:
+    if not is_as_written(folder, info):
         check.note(
             f"{INFO} is damaged, or was changed by something else than natstui", damage=True
         )

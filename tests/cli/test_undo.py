@@ -228,7 +228,7 @@ def test_an_undo_of_no_entry_says_first_which_change_is_the_last(
     shell = Shell(nats_server.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s")
     shell.ok("stream", "edit", "S", "--description", "mine")
-    entry = json.loads(shell.ok("journal", "--json"))[0]["entry"]
+    entry = json.loads(shell.ok("journal", "--json"))[-1]["entry"]
     done = shell.run("undo", "--yes")
     assert done.returncode == 0
     assert done.stderr.startswith(f"natstui: the last change is {entry}, "), done.stderr

@@ -53,7 +53,8 @@ def check(verb: str, reply: Any) -> None:
     [
         ("STREAM.INFO.S", STREAM),
         ("STREAM.LIST", {"streams": [STREAM], "total": 1}),
-        ("STREAM.LIST", {"streams": None}),
+        ("STREAM.LIST", {"streams": None, "missing": ["S"], "offline": {"T": "too new"}}),
+        ("STREAM.INFO.S", {**STREAM, "total": 3, "offset": 0, "limit": 100_000}),
         ("CONSUMER.INFO.S.C", CONSUMER),
         ("CONSUMER.LIST.S", {"consumers": [CONSUMER, CONSUMER]}),
         ("CONSUMER.CREATE.S.C.s.a", CONSUMER),
@@ -70,6 +71,10 @@ def test_what_servers_reply_passes(verb: str, reply: Any) -> None:
 @pytest.mark.parametrize(
     ("verb", "reply"),
     [
+        ("STREAM.INFO.S", {**STREAM, "total": "3"}),
+        ("STREAM.LIST", {"streams": None, "missing": [{"name": "S"}]}),
+        ("CONSUMER.LIST.S", {"consumers": None, "missing": "C"}),
+        ("STREAM.LIST", {"streams": None, "offline": ["S"]}),
         ("STREAM.INFO.S", b"{"),
         ("STREAM.INFO.S", b"\xff"),
         ("STREAM.INFO.S", b"[" * 100_000),

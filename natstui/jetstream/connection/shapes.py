@@ -132,7 +132,14 @@ def _shapes() -> dict[str, Any]:
     snapshot = msgspec.defstruct("Snapshot", [config, ("state", _State)])
     stream = msgspec.defstruct(
         "Stream",
-        [config, ("created", _Time), ("state", _State), ("cluster", _Cluster | None, None)],
+        [
+            config,
+            ("created", _Time),
+            ("state", _State),
+            ("cluster", _Cluster | None, None),
+            # Of the pages of its subjects.
+            ("total", _Count, 0),
+        ],
     )
     # A single filter has no row in the table of options: forms and flags write the list.
     one_filter = Field("filter_subject", "Filter", "subject", "Consumer", "")
@@ -154,8 +161,17 @@ def _shapes() -> dict[str, Any]:
             ("cluster", _Cluster | None, None),
         ],
     )
-    streams = msgspec.defstruct("Streams", [("streams", list[stream] | None, None)])  # type: ignore[valid-type]
-    consumers = msgspec.defstruct("Consumers", [("consumers", list[consumer] | None, None)])  # type: ignore[valid-type]
+    # Which rows it could not reach, and which it refuses to run, with the reason.
+    left_out = [
+        ("missing", list[str] | None, None),
+        ("offline", dict[str, str] | None, None),
+        ("total", _Count, 0),
+    ]
+    streams = msgspec.defstruct("Streams", [("streams", list[stream] | None, None), *left_out])  # type: ignore[valid-type]
+    consumers = msgspec.defstruct(
+        "Consumers",
+        [("consumers", list[consumer] | None, None), *left_out],  # type: ignore[valid-type]
+    )
     return {
         "STREAM.INFO": stream, "STREAM.CREATE": stream, "STREAM.UPDATE": stream,
         "STREAM.LIST": streams, "CONSUMER.INFO": consumer, "CONSUMER.CREATE": consumer,

@@ -27,6 +27,7 @@ from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
 from natstui.tui.bench.form import new_draft
 from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.table_screen import TableScreen
 
 C = TypeVar("C")
@@ -274,6 +275,8 @@ async def _running(
     ScenariosScreen.drafts.clear()
     new_draft()
     ScenariosScreen.last = ""
+    # It opens where it was left: to draw another list before costs as much again.
+    keep("screen", first)
     link = Link(argv)
     started = await asyncio.to_thread(link.wait_started)
     app = NatstuiApp(
@@ -284,7 +287,7 @@ async def _running(
     )
     try:
         async with app.run_test(size=size, notifications=True) as pilot:
-            await app.action_switch_mode(first)
+            assert app.current_mode == first
             yield Viewer(app, pilot)
     finally:
         app.link.close()

@@ -304,9 +304,13 @@ class NatstuiApp(GuardedApp):
         `connect` takes words that are added to the command line. `guided` shows the guide.
         `others` are systems beside it, `contexts` knows what it is called, and more of them.
         """
+        self._opens_where_it_was = not guided
+        mode = None if guided else recall(_MODE)
+        if isinstance(mode, str) and mode in MODE_SCREENS:
+            # Textual reads it while it is created: no other screen is drawn before this one.
+            self.DEFAULT_MODE = mode  # type: ignore[misc]
         super().__init__(ascii_only=started.ascii_only, theme=recall_theme(started.theme))
         self._started = started
-        self._opens_where_it_was = not guided
         self._updates = Updates(
             self, lambda: self.parts.newest(), lambda: self.state.now_mono_us > 0
         )
@@ -356,9 +360,6 @@ class NatstuiApp(GuardedApp):
         self.theme_changed_signal.subscribe(
             self, lambda theme: keep(_THEME, [theme.name, self._started.theme])
         )
-        mode = recall(_MODE)
-        if mode in MODE_SCREENS and self._opens_where_it_was:
-            self.call_after_refresh(self.switch_mode, mode)
         CommandLine.completing = Completing(
             lambda: self.parts.engines.state, lambda: self.available_themes
         )

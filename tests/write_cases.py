@@ -125,9 +125,9 @@ def screenshot(target: Path) -> None:
 async def _save_picture(target: Path) -> str:
     async with fed(*Scenario(streams=1, consumers=1).beginning()) as viewer:
         viewer.app.deliver_screenshot(target.name, str(target.parent))
-        told = viewer.app._notifications
-        await viewer.until(lambda: any(str(target) in one.message for one in told), "it is said")
-        (sentence,) = (one.message for one in told if str(target) in one.message)
+        told = viewer.toasts
+        await viewer.until(lambda: any(str(target) in toast for toast in told), "it is said")
+        (sentence,) = (toast for toast in told if str(target) in toast)
         return sentence
 
 

@@ -43,6 +43,7 @@ class Shared:
         )
         app.clear_notifications()
         app._toasts.clear()
+        viewer.toasts.clear()
         yield viewer
 
     async def _close_screens(self) -> None:

@@ -18,11 +18,12 @@ from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
+from natstui.tui.frame.remembered import keep
 from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 from tests.tui.test_several_systems import put_cursor_on, rows
-from tests.tui.viewer import NATSTUI, Viewer
+from tests.tui.viewer import FIRST, NATSTUI, Viewer, shown
 
 pytestmark = pytest.mark.server
 
@@ -54,11 +55,11 @@ async def viewing_accounts(url: str, *names: str) -> AsyncIterator[Viewer]:
 @asynccontextmanager
 async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
+    keep("screen", FIRST)
     app = NatstuiApp(first.started, first.connect, first.link, others=others, contexts=contexts)
     try:
-        async with app.run_test(size=(160, 50), notifications=True) as pilot:
-            await app.action_switch_mode("streams")
-            yield Viewer(app, pilot)
+        async with shown(app, (160, 50)) as viewer:
+            yield viewer
     finally:
         for link in app.parts.engines.links:
             link.close()

@@ -237,7 +237,7 @@ async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
             AnalysisFinished(START_US, run_id, NAME, "cancelled", "cancelled"),
         )
         await viewer.until(lambda: "escape leaves" in viewer.words and "cancelled" in viewer.text)
-        assert not viewer.app._notifications
+        assert not viewer.toasts
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ async def test_what_cannot_be_done_to_a_recording_is_asked_again(
             await viewer.until(packed.exists, "the pack under another name")
             await viewer.until(lambda: "packed into" in toasts(viewer), "it is said")
             packed.unlink()
-            viewer.app.clear_notifications()
+            viewer.toasts.clear()
 
 
 async def test_the_folder_of_an_export_is_asked_again(account: Account, tmp_path: Path) -> None:

@@ -31,14 +31,10 @@ def own_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def said(viewer: Viewer, what: str) -> None:
     """Wait for the sentence, and see that what it promises is there."""
-    await viewer.until(lambda: f"{what} failed by a defect" in " ".join(toasts(viewer)), what)
+    await viewer.until(lambda: f"{what} failed by a defect" in " ".join(viewer.toasts), what)
     (report,) = log_folder().iterdir()
     assert "NoMatches" in report.read_text()
-    assert str(report) in " ".join(toasts(viewer))
-
-
-def toasts(viewer: Viewer) -> list[str]:
-    return [toast.message for toast in viewer.app._notifications]
+    assert str(report) in " ".join(viewer.toasts)
 
 
 def fail(*_: Any, **__: Any) -> Any:

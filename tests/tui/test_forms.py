@@ -87,7 +87,7 @@ def form(viewer: Viewer) -> FormScreen:
 
 
 def toasts(viewer: Viewer) -> str:
-    return "\n".join(str(toast.message) for toast in viewer.app._notifications)
+    return "\n".join(viewer.toasts)
 
 
 async def fill(viewer: Viewer, walking: bool = False, **texts: str) -> None:

@@ -158,7 +158,7 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.type_command("sessions")
         await viewer.until(lambda: "complete" in viewer.text)
         await viewer.press("enter")
-        await viewer.until(lambda: any("loading" in text for text in viewer.app._toasts))
+        await viewer.until(lambda: any("loading" in text for text in viewer.toasts))
         engines = viewer.app.parts.engines
         await viewer.until(lambda: engines.replaying and "paused" in viewer.text)
         assert isinstance(viewer.app.screen, OverviewScreen)

@@ -27,10 +27,11 @@ from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.systems import SystemKey
 from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.streams.form import StreamForm
-from tests.tui.viewer import NATSTUI, Viewer
+from tests.tui.viewer import FIRST, NATSTUI, Viewer, shown
 
 pytestmark = pytest.mark.server
 
@@ -62,6 +63,7 @@ async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
             OpenSystem(name, await asyncio.to_thread(link.wait_started), link, connect(name))
         )
     first = opened[0]
+    keep("screen", FIRST)
     app = NatstuiApp(
         first.started,
         first.connect,
@@ -70,9 +72,8 @@ async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
         contexts=Contexts(lambda: list(brokers), connect, first.name),
     )
     try:
-        async with app.run_test(size=(160, 50), notifications=True) as pilot:
-            await app.action_switch_mode("streams")
-            yield Viewer(app, pilot)
+        async with shown(app, (160, 50)) as viewer:
+            yield viewer
     finally:
         for link in app.parts.engines.links:
             link.close()

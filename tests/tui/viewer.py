@@ -18,6 +18,8 @@ from typing import TypeVar
 
 from textual import events
 from textual.keys import _character_to_key
+from textual.message import Message
+from textual.notifications import Notify
 from textual.pilot import Pilot
 
 from natstui.lines import decode_command, encode_record
@@ -63,6 +65,8 @@ class Viewer:
 
     app: NatstuiApp
     pilot: Pilot[int]
+    toasts: list[str]
+    """What toasts have said: they are seen for seconds, which a busy machine may miss."""
 
     @property
     def text(self) -> str:
@@ -253,7 +257,7 @@ async def fed(
         loop.add_reader(reading, _CommandReader(reading, commands).read)
         stack.callback(loop.remove_reader, reading)
         async with _running(("sh", "-c", _PASS_ON, "sh", up, down), size, first) as viewer:
-            yield FedViewer(viewer.app, viewer.pilot, commands, writing)
+            yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, commands, writing)
 
 
 class _CommandReader:
@@ -286,8 +290,21 @@ async def _running(
         lambda folder: Link((*NATSTUI, "replay-engine", folder, "--paused")),
     )
     try:
-        async with app.run_test(size=size, notifications=True) as pilot:
+        async with shown(app, size) as viewer:
             assert app.current_mode == first
-            yield Viewer(app, pilot)
+            yield viewer
     finally:
         app.link.close()
+
+
+@asynccontextmanager
+async def shown(app: NatstuiApp, size: tuple[int, int]) -> AsyncIterator[Viewer]:
+    """Run an app on a screen of this size."""
+    toasts: list[str] = []
+
+    def keep_toast(message: Message) -> None:
+        if isinstance(message, Notify):
+            toasts.append(message.notification.message)
+
+    async with app.run_test(size=size, notifications=True, message_hook=keep_toast) as pilot:
+        yield Viewer(app, pilot, toasts)

@@ -202,12 +202,12 @@ def _facts(name: str, state: State) -> dict[str, object]:
         "servers": [
             {
                 "name": one.name,
-                "down_s": servers.down_s.get(one.name),
-                "meta": servers.role(row)[0],
+                "down_s": servers.at(row).down_s,
+                "meta": servers.at(row).role,
                 "version": one.version,
                 "cpu_percent": one.cpu_percent,
                 "memory_bytes": one.memory_bytes,
-                "streams_led_count": servers.led(row, "streams"),
+                "streams_led_count": servers.at(row).streams_led_count,
             }
             for row, one in enumerate(servers.things)
         ],

@@ -20,7 +20,7 @@ from natstui.cli.manage.writing import (
 )
 from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import Group, command
-from natstui.cli.text_table import Column, hanging, stdout_width, table
+from natstui.cli.text_table import hanging, stdout_width, table, text_column
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import RequestFailed
@@ -38,61 +38,37 @@ from natstui.jetstream.system.meta import (
 )
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import System
+from natstui.model.columns.servers import SERVER_COLUMNS, ServerRow
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.balance import Move, Plan, named, planned, uneven_text
-from natstui.model.servers.server import ServerRates, Servers, ServerSeen, Storage, rates_between
+from natstui.model.servers.server import Servers, Storage, rates_between
 from natstui.model.servers.words import (
     account_text,
-    meta_role,
     meta_text,
     peer_text,
     removal_question,
     summary,
 )
-from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text, rate_text
+from natstui.model.traffic import Traffic
+from natstui.units import counted
 
 if TYPE_CHECKING:
     from natstui.config.settings import Settings
 
-Rates = Mapping[str, ServerRates]
+Rates = Mapping[str, Traffic]
 
-_FIRST = (
-    Column("NAME", numeric=False, shrinks=True),
-    Column("VERSION", numeric=False, drop_order=3),
-    Column("CLUSTER", numeric=False, shrinks=True, drop_order=4),
-    Column("UPTIME", drop_order=2),
-    Column("CPU", drop_order=1),
-    Column("MEMORY", drop_order=1),
-    Column("CONNS"),
-    Column("SUBS", drop_order=6),
-    Column("SLOW", drop_order=2),
-    Column("ROUTES", drop_order=8),
-)
-_TOTALS = (
-    Column("IN MSGS", drop_order=7),
-    Column("IN BYTES", drop_order=9),
-    Column("OUT MSGS", drop_order=7),
-    Column("OUT BYTES", drop_order=9),
-)
-_RATES = (
-    Column("IN/S", drop_order=3),
-    Column("IN B/S", drop_order=7),
-    Column("OUT/S", drop_order=3),
-    Column("OUT B/S", drop_order=7),
-)
-_JETSTREAM = (
-    Column("FILE", drop_order=2),
-    Column("RESERVED", drop_order=6),
-    Column("FREE", drop_order=2),
-    Column("MEM STORE", drop_order=8),
-    Column("MEM FREE", drop_order=9),
-    Column("HA", drop_order=5),
-    Column("STREAMS LED", drop_order=1),
-    Column("CONSUMERS LED", drop_order=1),
-    Column("API IN FLIGHT", drop_order=6),
-    Column("API ERRORS", drop_order=7),
-    Column("META", numeric=False, drop_order=2),
-)
+_COLUMNS = {column.key: column for column in SERVER_COLUMNS}
+_FIRST = {
+    "name": 0, "version": 3, "cluster": 4, "uptime": 2, "cpu": 1, "memory": 1, "conns": 0,
+    "subs": 6, "slow": 2, "routes": 8,
+}  # fmt: skip
+"""Column → its place among those that are left out where space is short; 0: it never is."""
+_TOTALS = {"in": 7, "in_total": 9, "out": 7, "out_total": 9}
+_RATES = {"in_s": 3, "in_b": 7, "out_s": 3, "out_b": 7}
+_JETSTREAM = {
+    "file": 2, "reserved": 6, "free": 2, "store": 8, "memory_free": 9, "ha": 5,
+    "streams_led": 1, "consumers_led": 1, "inflight": 6, "errors": 7, "meta": 2,
+}  # fmt: skip
 _ROUNDS = 3
 """A leader may have gone elsewhere than planned: then what is left is planned once more."""
 _KINDS = ("stream", "consumer")
@@ -129,7 +105,7 @@ def servers(
 
 async def _look(
     connection: Connection, for_s: float | None
-) -> tuple[Servers, Mapping[str, ServerRates] | None]:
+) -> tuple[Servers, Mapping[str, Traffic] | None]:
     client = await connect(connection)
     system = System(connection, client)
     try:
@@ -147,8 +123,16 @@ async def _look(
 
 def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
     """Return what was seen as lines: a sentence, the servers, the meta groups, the accounts."""
-    columns = (*_FIRST, *(_TOTALS if rates is None else _RATES), *_JETSTREAM)
-    rows = [_cells(seen, row, rates) for row in seen.rows]
+    shown = _FIRST | (_TOTALS if rates is None else _RATES) | _JETSTREAM
+    columns = [
+        text_column(_COLUMNS[key], order, shrinks=key in ("name", "cluster"))
+        for key, order in shown.items()
+    ]
+    servers = [
+        ServerRow(server, (rates or {}).get(server.server_id), seen.meta_of(server))
+        for server in seen.rows
+    ]
+    rows = [[_COLUMNS[key].text(server) for key in shown] for server in servers]
     lines = [clean_line(summary(seen)), *table(columns, rows, width_cells)]
     for meta in seen.metas:
         text = meta_text(meta, answers=seen.leader_answers(meta))
@@ -166,56 +150,6 @@ def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) ->
     return lines
 
 
-def _cells(seen: Servers, one: ServerSeen, rates: Rates | None) -> Sequence[str]:
-    cpu = UNKNOWN if one.cpu_percent is None else f"{one.cpu_percent:g}%"
-    cells = [
-        one.name,
-        one.version or UNKNOWN,
-        one.cluster or UNKNOWN,
-        duration_text(one.uptime_s),
-        cpu,
-        bytes_text(one.memory_bytes),
-        *map(count_text, (one.connections_count, one.subscriptions_count)),
-        *map(count_text, (one.slow_consumers_count, one.routes_count)),
-    ]
-    if rates is None:
-        cells += [count_text(one.in_msgs), bytes_text(one.in_bytes)]
-        cells += [count_text(one.out_msgs), bytes_text(one.out_bytes)]
-    else:
-        cells += _rate_cells(rates.get(one.server_id))
-    return [*cells, *_jetstream_cells(seen, one)]
-
-
-def _rate_cells(rates: ServerRates | None) -> list[str]:
-    if rates is None:
-        return [UNKNOWN] * len(_RATES)
-    return [
-        rate_text(rates.in_msgs_per_s),
-        bytes_text(rates.in_bytes_per_s),
-        rate_text(rates.out_msgs_per_s),
-        bytes_text(rates.out_bytes_per_s),
-    ]
-
-
-def _jetstream_cells(seen: Servers, one: ServerSeen) -> list[str]:
-    it = one.jetstream
-    if it is None:
-        return [UNKNOWN] * len(_JETSTREAM)
-    return [
-        bytes_text(it.file.used_bytes),
-        bytes_text(it.file.reserved_bytes),
-        bytes_text(it.file.free_bytes),
-        bytes_text(it.memory.used_bytes),
-        bytes_text(it.memory.free_bytes),
-        count_text(it.ha_assets_count),
-        count_text(it.streams_led_count),
-        count_text(it.consumers_led_count),
-        count_text(it.api_inflight_count),
-        count_text(it.api_errors_count),
-        meta_role(seen.meta_of(one), one.name),
-    ]
-
-
 def servers_json(seen: Servers, rates: Rates | None) -> str:
     """Return one JSON object, of printable ASCII only; times are UTC microseconds."""
     rows = []
@@ -227,7 +161,7 @@ def servers_json(seen: Servers, rates: Rates | None) -> str:
                 fields["jetstream"][store]["free_bytes"] = held.free_bytes
         if rates is not None:
             known = rates.get(row.server_id)
-            names = ServerRates.__dataclass_fields__
+            names = Traffic.__dataclass_fields__
             fields |= asdict(known) if known is not None else dict.fromkeys(names)
         rows.append(fields)
     whole = asdict(seen) | {"rows": rows}

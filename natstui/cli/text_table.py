@@ -8,10 +8,12 @@ import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
 from natstui.clean import clean_line
+from natstui.model.columns.column import Column as EntityColumn
 
 _GAP = "  "
 _BOXED_GAP = " │ "
@@ -37,6 +39,13 @@ class Column:
     """It may be cut, ending in `…`."""
     colours: Mapping[str, str] = field(default_factory=dict)
     """Text of a cell → its colour on a terminal."""
+
+
+def text_column(
+    column: EntityColumn[Any], drop_order: int = 0, *, shrinks: bool = False
+) -> Column:
+    """Return how a column of an entity is shown here."""
+    return Column(column.title, column.numeric, drop_order, shrinks)
 
 
 def stdout_width() -> int | None:

@@ -8,50 +8,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from natstui.clean import clean_line
-from natstui.cli.text_table import Column, stdout_width, table
-from natstui.model.clients.connection import ClientConnection, Connections, Traffic
+from natstui.cli.text_table import Column, stdout_width, table, text_column
+from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.model.clients.requests import Asker, TappedRequests
 from natstui.model.clients.words import summary
+from natstui.model.columns.connections import CONNECTION_COLUMNS, ConnectionRow
+from natstui.model.traffic import Traffic
 from natstui.units import (
     UNKNOWN,
     bytes_text,
     count_text,
     duration_text,
-    moment_text,
-    rate_text,
 )
 
 Rates = Mapping[tuple[str, int], Traffic]
 
-_FIRST = (
-    Column("NAME", numeric=False, shrinks=True),
-    Column("USER", numeric=False, shrinks=True, drop_order=2),
-    Column("ADDRESS", numeric=False),
-    Column("CLIENT", numeric=False, shrinks=True, drop_order=3),
-    Column("RTT", drop_order=8),
-    Column("SUBS", drop_order=7),
-    Column("PENDING", drop_order=6),
-    Column("IN MSGS", drop_order=4),
-    Column("IN BYTES", drop_order=10),
-    Column("OUT MSGS", drop_order=4),
-    Column("OUT BYTES", drop_order=10),
-)
-_RATES = (
-    Column("IN/S", drop_order=1),
-    Column("IN B/S", drop_order=9),
-    Column("OUT/S", drop_order=1),
-    Column("OUT B/S", drop_order=9),
-)
-_LAST = (
-    Column("UPTIME", drop_order=5),
-    Column("IDLE", drop_order=5),
-    Column("SERVER", numeric=False, drop_order=2),
-    Column("SLOW", numeric=False, drop_order=1),
-)
-_ENDED = (
-    Column("ENDED", numeric=False),
-    Column("REASON", numeric=False, shrinks=True),
-)
+_COLUMNS = {column.key: column for column in CONNECTION_COLUMNS}
+_PLACE = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
+"""Column → its place among those that are left out where space is short; 0: it never is."""
+_FIRST = {
+    "name": 0, "user": 2, "address": 0, "client": 3, "rtt": 8, "subs": 7, "pending": 6,
+    "in": 4, "in_total": 10, "out": 4, "out_total": 10,
+}  # fmt: skip
+_RATES = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
+_LAST = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
+_ENDED = {"ended": 0, "reason": 0}
+_SHRINKS = {"name", "user", "client", "reason"}
 COST = ("elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
         "gone_msgs")  # fmt: skip
 _SHOWN_COUNT = 3
@@ -61,14 +43,17 @@ def connection_lines(
     seen: Connections, rates: Rates | None, *, closed: bool, width_cells: int | None
 ) -> list[str]:
     """Return what was seen as lines: a sentence, then a table, ordered by server and number."""
-    columns = (
-        *_FIRST,
-        *(_RATES if rates is not None else ()),
-        *_LAST,
-        *(_ENDED if closed else ()),
-    )
-    rows = [_cells(one, rates, closed=closed) for one in ordered(seen.rows)]
-    return [clean_line(summary(seen, closed=closed)), *table(columns, rows, width_cells)]
+    shown = _FIRST | (_RATES if rates is not None else {}) | _LAST | (_ENDED if closed else {})
+    connections = [ConnectionRow(at, (rates or {}).get(at.key)) for at in ordered(seen.rows)]
+    rows = [[_COLUMNS[key].text(row) for key in shown] for row in connections]
+    lines = table(_text_columns(shown), rows, width_cells)
+    return [clean_line(summary(seen, closed=closed)), *lines]
+
+
+def _text_columns(shown: Mapping[str, int]) -> list[Column]:
+    return [
+        text_column(_COLUMNS[key], order, shrinks=key in _SHRINKS) for key, order in shown.items()
+    ]
 
 
 def ordered(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
@@ -76,51 +61,14 @@ def ordered(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
     return sorted(rows, key=lambda row: (row.server_name, row.server_id, row.connection_id))
 
 
-def _cells(one: ClientConnection, rates: Rates | None, *, closed: bool) -> Sequence[str]:
-    cells = [
-        one.name or UNKNOWN,
-        one.user or UNKNOWN,
-        one.address,
-        _library(one),
-        duration_text(None if one.rtt_us is None else one.rtt_us / 1e6),
-        count_text(one.subscriptions_count),
-        bytes_text(one.pending_bytes),
-        count_text(one.in_msgs),
-        bytes_text(one.in_bytes),
-        count_text(one.out_msgs),
-        bytes_text(one.out_bytes),
-    ]
-    if rates is not None:
-        cells += _rate_cells(rates.get(one.key))
-    cells += [duration_text(one.uptime_s), duration_text(one.idle_s), one.server_name]
-    cells.append(one.was_slow or "")
-    return [*cells, moment_text(one.stopped_at_us), one.reason or UNKNOWN] if closed else cells
-
-
-def place_columns() -> tuple[Column, ...]:
+def place_columns() -> list[Column]:
     """Return the columns that say who and where a client is."""
-    server = Column("SERVER", numeric=False, drop_order=1)
-    return (*(one for one in _FIRST if not one.numeric), server)
+    return _text_columns(_PLACE)
 
 
-def place_cells(one: ClientConnection) -> list[str]:
+def place_cells(connection: ClientConnection) -> list[str]:
     """Return the cells that say who and where a client is."""
-    return [one.name or UNKNOWN, one.user or UNKNOWN, one.address, _library(one), one.server_name]
-
-
-def _library(one: ClientConnection) -> str:
-    return one.library or ("leafnode" if one.kind == "Leafnode" else UNKNOWN)
-
-
-def _rate_cells(rates: Traffic | None) -> list[str]:
-    if rates is None:
-        return [UNKNOWN] * len(_RATES)
-    return [
-        rate_text(rates.in_msgs_per_s),
-        bytes_text(rates.in_bytes_per_s),
-        rate_text(rates.out_msgs_per_s),
-        bytes_text(rates.out_bytes_per_s),
-    ]
+    return [_COLUMNS[key].text(ConnectionRow(connection)) for key in _PLACE]
 
 
 def connections_json(seen: Connections, rates: Rates | None) -> str:

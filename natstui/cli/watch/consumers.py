@@ -20,7 +20,7 @@ from natstui.cli.watch.values import (
 )
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import EMPTY, PERCENTILES
-from natstui.model.columns import CONSUMER_TITLES
+from natstui.model.columns.consumers import CONSUMER_TITLES
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.age import activity_at_us, consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s

@@ -19,7 +19,7 @@ from natstui.cli.watch.values import (
     values_at,
 )
 from natstui.model.assets.configuration import StreamConfiguration
-from natstui.model.columns import STREAM_TITLES
+from natstui.model.columns.streams import STREAM_TITLES
 from natstui.model.findings.verdict import stream_verdict
 from natstui.model.live.age import stream_is_stale
 from natstui.model.live.limits import Fill, used_percent

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from natstui.model.traffic import Traffic, traffic_of
+
 SLOW = "Slow Consumer"
 """How the server's reason begins when it ended a connection that did not read fast enough."""
 REFUSED = "Maximum Account Connections"
@@ -127,16 +129,6 @@ def busiest(seen: Connections, most_count: int) -> Connections:
     return replace(seen, rows=tuple(rows), left_out_count=left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What one connection sent and got a second, between two looks."""
-
-    in_msgs_per_s: float
-    in_bytes_per_s: float
-    out_msgs_per_s: float
-    out_bytes_per_s: float
-
-
 def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, int], Traffic]:
     """Return the rates of the connections that both looks saw, by their keys."""
     was_at_us = {server.server_id: server.at_us for server in before.servers}
@@ -147,17 +139,10 @@ def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, 
     }
     old = {row.key: row for row in before.rows}
     # A server that was restarted begins to count its connections again, under another id.
-    return {
-        new.key: _traffic(old[new.key], new, elapsed_s[new.server_id])
-        for new in after.rows
-        if new.key in old and new.server_id in elapsed_s
-    }
-
-
-def _traffic(old: ClientConnection, new: ClientConnection, elapsed_s: float) -> Traffic:
-    return Traffic(
-        max(0, new.in_msgs - old.in_msgs) / elapsed_s,
-        max(0, new.in_bytes - old.in_bytes) / elapsed_s,
-        max(0, new.out_msgs - old.out_msgs) / elapsed_s,
-        max(0, new.out_bytes - old.out_bytes) / elapsed_s,
-    )
+    rates = {}
+    for new in after.rows:
+        if new.key in old and new.server_id in elapsed_s:
+            traffic = traffic_of(old[new.key], new, elapsed_s[new.server_id])
+            if traffic is not None:
+                rates[new.key] = traffic
+    return rates

@@ -11,9 +11,9 @@ from natstui.model.clients.connection import (
     SLOW,
     ClientConnection,
     Connections,
-    Traffic,
     traffic_between,
 )
+from natstui.model.traffic import Traffic
 
 WINDOW_US = 60_000_000
 """Connections that were closed within so long are counted."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.traffic import Traffic, traffic_of
+
 Source = Literal["system", "monitoring", "account"]
 """Who told: the system account, the monitoring ports, or what any user of an account may ask."""
 
@@ -175,31 +177,16 @@ class Servers:
         return next((meta for meta in self.metas if meta.cluster == one.cluster), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRates:
-    """What one server got and sent a second, between two looks."""
-
-    in_msgs_per_s: float
-    in_bytes_per_s: float
-    out_msgs_per_s: float
-    out_bytes_per_s: float
-
-
-def rates_between(before: Servers, after: Servers) -> dict[str, ServerRates]:
+def rates_between(before: Servers, after: Servers) -> dict[str, Traffic]:
     """Return server id → its rates; a server that began anew has another id, and none yet."""
     if before.source != after.source:
         return {}
     old = {row.server_id: row for row in before.rows}
-    found = {}
+    rates = {}
     for new in after.rows:
         was = old.get(new.server_id)
-        if was is None or new.at_us <= was.at_us:
-            continue
-        counters = [
-            (getattr(was, name), getattr(new, name))
-            for name in ("in_msgs", "in_bytes", "out_msgs", "out_bytes")
-        ]
-        elapsed_s = (new.at_us - was.at_us) / 1e6
-        if all(a is not None and b is not None for a, b in counters):
-            found[new.server_id] = ServerRates(*(max(0, b - a) / elapsed_s for a, b in counters))
-    return found
+        if was is not None and new.at_us > was.at_us:
+            traffic = traffic_of(was, new, (new.at_us - was.at_us) / 1e6)
+            if traffic is not None:
+                rates[new.server_id] = traffic
+    return rates

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from natstui.model.servers.server import ServerRates, Servers, ServerSeen, rates_between
+from natstui.model.servers.server import Servers, ServerSeen, rates_between
+from natstui.model.traffic import Traffic
 
 SLOW_KEPT_US = 300_000_000
 """For so long a rise of slow consumers is remembered."""
@@ -79,7 +80,7 @@ class ServerWatch:
     known: Mapping[str, KnownServer] = field(default_factory=dict)
     leaving: tuple[str, ...] = ()
     meta_elected_at_us: tuple[int, ...] = ()
-    rates: Mapping[str, ServerRates] = field(default_factory=dict)
+    rates: Mapping[str, Traffic] = field(default_factory=dict)
     """Server id → what it got and sent a second, between the two newest readings."""
 
     def after(self, read: ServersRead) -> ServerWatch:
@@ -103,7 +104,7 @@ class ServerWatch:
         elected_at_us = read.meta_elected_at_us
         return ServerWatch(servers, at_us, known, leaving, elected_at_us, self._rates(read))
 
-    def _rates(self, read: ServersRead) -> Mapping[str, ServerRates]:
+    def _rates(self, read: ServersRead) -> Mapping[str, Traffic]:
         """Return the newest rates of the servers that answer."""
         if self.newest is None or not 0 < read.at_us - self.at_us <= _RATES_US:
             return {}

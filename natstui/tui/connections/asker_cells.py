@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 from natstui.clean import clean_line
 from natstui.model.clients.holding import Listener
 from natstui.model.clients.requests import Asker
-from natstui.tui.connections.cells import library_text, words
+from natstui.model.columns.connections import PLACE_COLUMNS, ConnectionRow
+from natstui.tui.connections.cells import words
 from natstui.tui.frame.columns import ColumnSpec, Listed
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
@@ -71,30 +73,6 @@ def _name(view: AskerView, row: int) -> Cell:
     return words(one.connection.name, "strong")
 
 
-def _user(view: AskerView, row: int) -> Cell:
-    """The user it is."""
-    at = view.things[row].connection
-    return words(at.user if at else None)
-
-
-def _address(view: AskerView, row: int) -> Cell:
-    """Where it comes from, as the server sees it."""
-    at = view.things[row].connection
-    return words(at.address if at else None)
-
-
-def _client(view: AskerView, row: int) -> Cell:
-    """Language and version of its library; a leafnode is a whole other server."""
-    at = view.things[row].connection
-    return words(library_text(at) if at else None)
-
-
-def _server(view: AskerView, row: int) -> Cell:
-    """The server that it is connected to."""
-    at = view.things[row].connection
-    return words(at.server_name if at else None)
-
-
 def _pulls(view: AskerView, row: int) -> Cell:
     """How many pulls it sent while this read."""
     return Cell(count_text(view.things[row].requests_count))
@@ -149,16 +127,27 @@ def _by(get: Callable[[Asker], object]) -> Callable[[AskerView], Sequence[object
 _text: Callable[..., ColumnSpec[AskerView]] = partial(ColumnSpec, align="left", descends=False)
 
 
-def _of_place(get: Callable[..., object]) -> Callable[[AskerView], Sequence[object]]:
-    return _by(lambda one: None if one.connection is None else get(one.connection))
+def _place(key: str, width: int, priority: int, **layout: int) -> ColumnSpec[AskerView]:
+    """Return a column of the connection of a client, which is not known of another account."""
+    column = next(column for column in PLACE_COLUMNS if column.key == key)
+
+    def value(asker: Asker) -> str | None:
+        at = asker.connection
+        return None if at is None else column.value(ConnectionRow(at))
+
+    def cell(view: AskerView, row: int) -> Cell:
+        return words(value(view.things[row]))
+
+    cell.__doc__ = column.help
+    return _text(key, column.title, width, priority, cell, _by(value), **layout)
 
 
 _PLACE: tuple[ColumnSpec[AskerView], ...] = (
-    _text("name", "NAME", 18, 0, _name, _of_place(lambda at: at.name), flex=3),
-    _text("user", "USER", 8, 6, _user, _of_place(lambda at: at.user), flex=1, max_width=20),
-    _text("address", "ADDRESS", 15, 4, _address, _of_place(lambda at: at.address), flex=1),
-    _text("client", "CLIENT", 14, 7, _client, _of_place(lambda at: at.library), flex=1),
-    _text("server", "SERVER", 8, 3, _server, _of_place(lambda at: at.server_name), max_width=20),
+    replace(_place("name", 18, 0, flex=3), cell=_name),
+    _place("user", 8, 6, flex=1, max_width=20),
+    _place("address", 15, 4, flex=1),
+    _place("client", 14, 7, flex=1),
+    _place("server", 8, 3, max_width=20),
 )
 _SHARES: tuple[ColumnSpec[AskerView], ...] = (
     ColumnSpec("delivered", "DELIVERED", 9, 1, _delivered, _by(lambda one: one.delivered_msgs)),

@@ -16,13 +16,13 @@ from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.clients.connection import (
     ClientConnection,
     Connections,
-    Traffic,
     traffic_between,
 )
 from natstui.model.clients.holding import PushDelivery, push_consumers_of
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnection
+from natstui.model.traffic import Traffic
 from natstui.tui.connections.kicking import Kicking
 from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.detail.screen import ChartedScreen

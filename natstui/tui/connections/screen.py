@@ -13,13 +13,13 @@ from natstui.decoding import decoder_of
 from natstui.model.clients.connection import (
     ClientConnection,
     Connections,
-    Traffic,
     traffic_between,
 )
 from natstui.model.clients.watch import MOST_CONNECTIONS, ConnectionWatch
 from natstui.model.clients.words import summary
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnections
+from natstui.model.traffic import Traffic
 from natstui.tui.connections.cells import CONNECTION_COLUMNS, ConnectionView
 from natstui.tui.connections.detail import ConnectionDetail
 from natstui.tui.connections.kicking import Kicking

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from natstui.clean import clean_line
-from natstui.model.columns import CONSUMER_TITLES
+from natstui.model.columns.consumers import CONSUMER_TITLES
 from natstui.model.findings.thresholds import NEAR_LAG_S
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import activity_at_us, consumer_lag

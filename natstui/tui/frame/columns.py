@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from natstui.clean import clean_line
+from natstui.model.columns.column import Column
 from natstui.model.live.table import Roster
+from natstui.tui.kit.sparkline import bar
 from natstui.tui.kit.table.rows import Cell
 
-V = TypeVar("V")
+V = TypeVar("V", bound=Sized)
+R = TypeVar("R")
+BAR_CELLS = 4
+"""Of a share, beside its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,43 @@ class ColumnSpec(Generic[V]):
     def help(self) -> str:
         """One sentence for people."""
         return " ".join((self.cell.__doc__ or "").split())
+
+
+def column_spec(
+    column: Column[R],
+    row_of: Callable[[V, int], R],
+    width: int,
+    priority: int,
+    *,
+    number_width: int = 0,
+    **layout: int,
+) -> ColumnSpec[V]:
+    """Return a column of a table over the rows that `row_of` returns.
+
+    A bar of its share is drawn before a number of `number_width`.
+    """
+
+    def cell(view: V, row: int) -> Cell:
+        shown = row_of(view, row)
+        text = column.text(shown)
+        if column.value(shown) is None:
+            return Cell(text, "dim")
+        if column.share is not None:
+            text = f"{bar(column.share(shown), BAR_CELLS)} {text:>{number_width}}"
+        return Cell(text, column.level(shown))
+
+    cell.__doc__ = column.help
+    return ColumnSpec(
+        column.key,
+        column.title,
+        width,
+        priority,
+        cell,
+        lambda view: [column.value(row_of(view, row)) for row in range(len(view))],
+        align="right" if column.numeric else "left",
+        descends=column.numeric,
+        **layout,
+    )
 
 
 @dataclass(frozen=True, slots=True)

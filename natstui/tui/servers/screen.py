@@ -16,8 +16,9 @@ from natstui.model.live.state import shown_at_us
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers, RemoveServer
 from natstui.model.servers.leaders import Leaders, leaders_of
-from natstui.model.servers.server import Meta, ServerRates, Servers, ServerSeen, rates_between
+from natstui.model.servers.server import Meta, Servers, ServerSeen, rates_between
 from natstui.model.servers.words import removable, removal_question, summary
+from natstui.model.traffic import Traffic
 from natstui.tui.frame.action_keys import REMOVE_SERVER
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
@@ -99,7 +100,7 @@ class ServerScreen(TableScreen):
     def _forget(self) -> None:
         """Know nothing of what was shown."""
         self._seen: Servers | None = None
-        self._rates: Mapping[str, ServerRates] = {}
+        self._rates: Mapping[str, Traffic] = {}
         self._leaders = Leaders()
         self._problem = ""
 

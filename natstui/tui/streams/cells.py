@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from natstui.clean import clean_line
-from natstui.model.columns import STREAM_TITLES
+from natstui.model.columns.streams import STREAM_TITLES
 from natstui.model.findings.thresholds import FULL_SOON_S
 from natstui.model.live.history import Point
 from natstui.model.live.limits import Fill, is_near, used_percent

@@ -1,0 +1,88 @@
+"""The columns of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from natstui.model.clients.connection import ClientConnection
+from natstui.model.columns.column import Column, plain
+from natstui.model.columns.traffic import rate_columns, total_columns
+from natstui.model.traffic import Traffic
+from natstui.units import bytes_text, count_text, duration_text, moment_text
+
+
+class ConnectionRow(NamedTuple):
+    """A connection, and what it sends and gets a second, as far as that is known."""
+
+    connection: ClientConnection
+    traffic: Traffic | None = None
+
+
+def _library(row: ConnectionRow) -> str | None:
+    at = row.connection
+    return at.library or ("leafnode" if at.kind == "Leafnode" else None)
+
+
+def _state(row: ConnectionRow) -> str:
+    at = row.connection
+    if at.stopped_at_us is not None:
+        return at.reason or "ended"
+    return at.was_slow or "open"
+
+
+def _state_level(row: ConnectionRow) -> str:
+    at = row.connection
+    if at.stopped_at_us is not None:
+        return "bad" if at.was_slow else "dim"
+    return "warn" if at.was_slow else "ok"
+
+
+def _rtt_s(row: ConnectionRow) -> float | None:
+    rtt_us = row.connection.rtt_us
+    return None if rtt_us is None else rtt_us / 1e6
+
+
+_text: Callable[..., Column[ConnectionRow]] = partial(Column, format=plain, numeric=False)
+_number: Callable[..., Column[ConnectionRow]] = partial(Column, format=count_text)
+
+PLACE_COLUMNS: tuple[Column[ConnectionRow], ...] = (
+    _text("name", "NAME", "What the client calls itself.", lambda row: row.connection.name,
+          level=lambda row: "strong"),
+    _text("user", "USER", "The user it is: a name, or a public key without one.",
+          lambda row: row.connection.user),
+    _text("address", "ADDRESS", "Where it comes from, as the server sees it.",
+          lambda row: row.connection.address),
+    _text("client", "CLIENT",
+          "Language and version of its library; a leafnode is a whole other server.", _library),
+    _text("server", "SERVER", "The server that it is connected to.",
+          lambda row: row.connection.server_name),
+)  # fmt: skip
+"""Who and where a client is."""
+CONNECTION_COLUMNS: tuple[Column[ConnectionRow], ...] = (
+    *PLACE_COLUMNS,
+    _text("state", "STATE",
+          "Open, or why it ended; whether publishers had to wait because it does not read.",
+          _state, level=_state_level),
+    _number("rtt", "RTT", "Round trip of the server's last PING to it, which may be minutes ago.",
+            _rtt_s, format=duration_text),
+    _number("subs", "SUBS", "How many subscriptions it has.",
+            lambda row: row.connection.subscriptions_count),
+    _number("pending", "PENDING", "What waits in the server because it has not read it yet.",
+            lambda row: row.connection.pending_bytes, format=bytes_text,
+            level=lambda row: "warn" if row.connection.pending_bytes else ""),
+    *rate_columns(lambda row: row.traffic, "that it sends, between the last two looks.",
+                  "that it gets, between the last two looks."),
+    *total_columns(lambda row: row.connection, "that it sent since it is connected.",
+                   "that it got since it is connected."),
+    _number("uptime", "UPTIME", "For how long it is, or was, connected.",
+            lambda row: row.connection.uptime_s, format=duration_text),
+    _number("idle", "IDLE", "For how long it neither sent nor got anything.",
+            lambda row: row.connection.idle_s, format=duration_text),
+    _text("slow", "SLOW", "Whether it did not read fast enough.",
+          lambda row: row.connection.was_slow, format=lambda was_slow: was_slow or ""),
+    _text("ended", "ENDED", "When it ended.", lambda row: row.connection.stopped_at_us,
+          format=moment_text),
+    _text("reason", "REASON", "Why it ended.", lambda row: row.connection.reason),
+)  # fmt: skip

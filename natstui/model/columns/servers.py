@@ -1,0 +1,170 @@
+"""The columns of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from natstui.model.columns.column import Column, plain
+from natstui.model.columns.traffic import rate_columns, total_columns
+from natstui.model.live.limits import is_near
+from natstui.model.servers.leaders import Leaders
+from natstui.model.servers.server import JetStreamHere, Meta, ServerSeen, Storage
+from natstui.model.servers.words import LEADER, meta_role
+from natstui.model.traffic import Traffic
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
+
+BUSY_PERCENT = 90.0
+"""Of each core."""
+MANY_HA_ASSETS_COUNT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """A server with what is known of it elsewhere."""
+
+    seen: ServerSeen
+    traffic: Traffic | None = None
+    meta: Meta | None = None
+    leaders: Leaders = field(default_factory=Leaders)
+    down_s: float | None = None
+    """For how long it does not answer; None: it does."""
+
+    @property
+    def role(self) -> str:
+        """What it is in the meta group, or for how long it is down."""
+        if self.down_s is not None:
+            return f"down {duration_text(max(0.0, self.down_s))}"
+        return meta_role(self.meta, self.seen.name)
+
+    @property
+    def streams_led_count(self) -> int | None:
+        """How many streams it leads: of all accounts, or of ours where only that is known."""
+        at, ours = self.seen.jetstream, self.leaders.streams_count
+        if at is not None and at.streams_led_count is not None:
+            return at.streams_led_count
+        return ours.get(self.seen.name, 0) if ours else None
+
+    @property
+    def consumers_led_count(self) -> int | None:
+        """How many consumers it leads: of all accounts, or of ours where only that is known."""
+        at, ours = self.seen.jetstream, self.leaders
+        if at is not None and at.consumers_led_count is not None:
+            return at.consumers_led_count
+        return ours.consumers_count.get(self.seen.name, 0) if ours.streams_count else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its cores have hardly any time left."""
+        return (self.seen.cpu_percent or 0) > BUSY_PERCENT * (self.seen.cores_count or 1)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one of its stores is nearly full."""
+        at = self.seen.jetstream
+        return at is not None and any(
+            is_near(store.used_bytes, store.max_bytes) for store in (at.file, at.memory)
+        )
+
+
+def _role_level(row: ServerRow) -> str:
+    if row.down_s is not None:
+        return "bad"
+    if row.role.startswith("lag "):
+        return ""
+    return {LEADER: "ok", UNKNOWN: "dim"}.get(row.role, "bad")
+
+
+def _cpu_share(row: ServerRow) -> float:
+    return (row.seen.cpu_percent or 0) / (100 * (row.seen.cores_count or 1))
+
+
+def _js(get: Callable[[JetStreamHere], int | None]) -> Callable[[ServerRow], int | None]:
+    return lambda row: None if row.seen.jetstream is None else get(row.seen.jetstream)
+
+
+def _store_column(
+    key: str, title: str, help: str, store_of: Callable[[JetStreamHere], Storage]
+) -> Column[ServerRow]:
+    def level(row: ServerRow) -> str:
+        store = row.seen.jetstream and store_of(row.seen.jetstream)
+        return "bad" if store and is_near(store.used_bytes, store.max_bytes) else ""
+
+    def share(row: ServerRow) -> float:
+        store = row.seen.jetstream and store_of(row.seen.jetstream)
+        return store.used_bytes / store.max_bytes if store and store.max_bytes > 0 else 0.0
+
+    value = _js(lambda at: store_of(at).used_bytes)
+    return Column(key, title, help, value, bytes_text, level, share)
+
+
+_text: Callable[..., Column[ServerRow]] = partial(Column, format=plain, numeric=False)
+_number: Callable[..., Column[ServerRow]] = partial(Column, format=count_text)
+
+SERVER_COLUMNS: tuple[Column[ServerRow], ...] = (
+    _text("name", "NAME", "The server's name.", lambda row: row.seen.name,
+          level=lambda row: "strong"),
+    _text("meta", "META",
+          "Leader of the meta group, or how many entries it lags; or for how long it is down.",
+          lambda row: row.role, level=_role_level),
+    _text("version", "VERSION", "The version of nats-server.", lambda row: row.seen.version),
+    _text("cluster", "CLUSTER", "The cluster that it belongs to.", lambda row: row.seen.cluster),
+    _number("uptime", "UPTIME", "For how long it runs.",
+            lambda row: None if row.down_s is not None else row.seen.uptime_s,
+            format=duration_text),
+    _number("cpu", "CPU%", "What it takes of one core, in percent: a server of 4 cores has 400.",
+            lambda row: row.seen.cpu_percent,
+            format=lambda percent: UNKNOWN if percent is None else f"{percent:.0f}",
+            level=lambda row: "warn" if row.is_busy else "", share=_cpu_share),
+    _number("memory", "MEMORY", "What the process holds in memory.",
+            lambda row: row.seen.memory_bytes, format=bytes_text),
+    _number("conns", "CONNS",
+            "Connections of clients; of our account alone, where only the account tells.",
+            lambda row: row.seen.connections_count),
+    _number("subs", "SUBS",
+            "Subscriptions there; of our account alone, where only the account tells.",
+            lambda row: row.seen.subscriptions_count),
+    *rate_columns(lambda row: row.traffic, "that it gets, from clients and other servers.",
+                  "that it sends."),
+    *total_columns(lambda row: row.seen, "that it got since it began.",
+                   "that it sent since it began."),
+    _number("slow", "SLOW", "How often it cut off a client that read too slowly, since it began.",
+            lambda row: row.seen.slow_consumers_count,
+            level=lambda row: "bad" if row.seen.slow_consumers_count else ""),
+    _number("routes", "ROUTES",
+            "Connections to other servers of its cluster; each pair of servers has several.",
+            lambda row: row.seen.routes_count),
+    _number("streams_led", "LEADS",
+            "Streams that it leads: of all accounts, or of ours where only that is known.",
+            lambda row: row.streams_led_count),
+    _number("consumers_led", "C LEADS",
+            "Consumers that it leads: of all accounts, or of ours where only that is known.",
+            lambda row: row.consumers_led_count),
+    _number("behind", "BEHIND",
+            "Replicas of our account there that are offline, behind, or not heard of for 5 s.",
+            lambda row: row.leaders.behind_count.get(row.seen.name, 0),
+            level=lambda row: "bad" if row.leaders.behind_count.get(row.seen.name) else ""),
+    _store_column("file", "STORAGE",
+                  "What JetStream holds in files, and how much of what it may that is.",
+                  lambda at: at.file),
+    _number("reserved", "RESERVED", "What streams with a limit may take of files.",
+            _js(lambda at: at.file.reserved_bytes), format=bytes_text),
+    _number("free", "FREE", "What JetStream may still store in files: neither used nor reserved.",
+            _js(lambda at: at.file.free_bytes), format=bytes_text),
+    _store_column("store", "MEM STORE",
+                  "What JetStream holds in memory, and how much of what it may that is.",
+                  lambda at: at.memory),
+    _number("memory_free", "MEM FREE", "What JetStream may still store in memory.",
+            _js(lambda at: at.memory.free_bytes), format=bytes_text),
+    _number("ha", "HA",
+            "Streams and consumers there with several replicas; above 1,000 a server suffers.",
+            _js(lambda at: at.ha_assets_count),
+            level=lambda row: "warn" if row.seen.jetstream is not None
+            and row.seen.jetstream.ha_assets_count > MANY_HA_ASSETS_COUNT else ""),
+    _number("inflight", "API NOW", "Requests of the JetStream API that it works on now.",
+            _js(lambda at: at.api_inflight_count)),
+    _number("errors", "API ERR",
+            "Requests of the JetStream API that failed since the server started.",
+            _js(lambda at: at.api_errors_count)),
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""The columns of traffic, the same of servers and of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from natstui.model.columns.column import Column
+from natstui.model.traffic import Traffic, TrafficCounters
+from natstui.units import bytes_text, count_text, rate_text
+
+R = TypeVar("R")
+
+
+def rate_columns(
+    traffic_of: Callable[[R], Traffic | None], gets: str, sends: str
+) -> tuple[Column[R], ...]:
+    """Return the columns of what came in and went out a second.
+
+    `gets` and `sends` say who does, as "that it sends".
+    """
+
+    def value(name: str) -> Callable[[R], float | None]:
+        return lambda row: getattr(traffic_of(row), name, None)
+
+    return (
+        Column("in_s", "IN/S", f"Messages a second {gets}", value("in_msgs_per_s"), rate_text),
+        Column("in_b", "IN B/S", f"Bytes a second {gets}", value("in_bytes_per_s"), bytes_text),
+        Column("out_s", "OUT/S", f"Messages a second {sends}", value("out_msgs_per_s"), rate_text),
+        Column(
+            "out_b", "OUT B/S", f"Bytes a second {sends}", value("out_bytes_per_s"), bytes_text
+        ),
+    )
+
+
+def total_columns(
+    counters: Callable[[R], TrafficCounters], gets: str, sends: str
+) -> tuple[Column[R], ...]:
+    """Return the columns of all that came in and went out; `gets` and `sends` as for rates."""
+
+    def value(name: str) -> Callable[[R], int | None]:
+        return lambda row: getattr(counters(row), name)
+
+    return (
+        Column("in", "IN MSGS", f"Messages {gets}", value("in_msgs"), count_text),
+        Column("in_total", "IN BYTES", f"Bytes {gets}", value("in_bytes"), bytes_text),
+        Column("out", "OUT MSGS", f"Messages {sends}", value("out_msgs"), count_text),
+        Column("out_total", "OUT BYTES", f"Bytes {sends}", value("out_bytes"), bytes_text),
+    )

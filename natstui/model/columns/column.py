@@ -28,6 +28,8 @@ class Column(Generic[R]):
     """Returns how bad the value is: ok, warn, bad; empty where nothing is to say of it."""
     share: Callable[[R], float] | None = None
     """Returns how much of what it may have the row uses; None where there is no limit."""
+    dims_unknown: bool = True
+    """A value that is not known is shown dim."""
     numeric: bool = True
     """Numbers are aligned to the right, and the largest is the first that is looked for."""
 

@@ -66,7 +66,7 @@ CONNECTION_COLUMNS: tuple[Column[ConnectionRow], ...] = (
           "Open, or why it ended; whether publishers had to wait because it does not read.",
           _state, level=_state_level),
     _number("rtt", "RTT", "Round trip of the server's last PING to it, which may be minutes ago.",
-            _rtt_s, format=duration_text),
+            _rtt_s, format=duration_text, dims_unknown=False),
     _number("subs", "SUBS", "How many subscriptions it has.",
             lambda row: row.connection.subscriptions_count),
     _number("pending", "PENDING", "What waits in the server because it has not read it yet.",

@@ -24,11 +24,37 @@ def rate_columns(
         return lambda row: getattr(traffic_of(row), name, None)
 
     return (
-        Column("in_s", "IN/S", f"Messages a second {gets}", value("in_msgs_per_s"), rate_text),
-        Column("in_b", "IN B/S", f"Bytes a second {gets}", value("in_bytes_per_s"), bytes_text),
-        Column("out_s", "OUT/S", f"Messages a second {sends}", value("out_msgs_per_s"), rate_text),
         Column(
-            "out_b", "OUT B/S", f"Bytes a second {sends}", value("out_bytes_per_s"), bytes_text
+            "in_s",
+            "IN/S",
+            f"Messages a second {gets}",
+            value("in_msgs_per_s"),
+            rate_text,
+            dims_unknown=False,
+        ),
+        Column(
+            "in_b",
+            "IN B/S",
+            f"Bytes a second {gets}",
+            value("in_bytes_per_s"),
+            bytes_text,
+            dims_unknown=False,
+        ),
+        Column(
+            "out_s",
+            "OUT/S",
+            f"Messages a second {sends}",
+            value("out_msgs_per_s"),
+            rate_text,
+            dims_unknown=False,
+        ),
+        Column(
+            "out_b",
+            "OUT B/S",
+            f"Bytes a second {sends}",
+            value("out_bytes_per_s"),
+            bytes_text,
+            dims_unknown=False,
         ),
     )
 
@@ -42,8 +68,8 @@ def total_columns(
         return lambda row: getattr(counters(row), name)
 
     return (
-        Column("in", "IN MSGS", f"Messages {gets}", value("in_msgs"), count_text),
+        Column("in", "IN", f"Messages {gets}", value("in_msgs"), count_text),
         Column("in_total", "IN BYTES", f"Bytes {gets}", value("in_bytes"), bytes_text),
-        Column("out", "OUT MSGS", f"Messages {sends}", value("out_msgs"), count_text),
+        Column("out", "OUT", f"Messages {sends}", value("out_msgs"), count_text),
         Column("out_total", "OUT BYTES", f"Bytes {sends}", value("out_bytes"), bytes_text),
     )

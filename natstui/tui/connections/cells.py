@@ -65,8 +65,8 @@ CONNECTION_COLUMNS: tuple[ColumnSpec[ConnectionView], ...] = (
     _spec("out_s", 6, 2),
     _spec("in_b", 8, 12),
     _spec("out_b", 8, 12),
-    _spec("in", 7, 13),
-    _spec("out", 8, 13),
+    _spec("in", 6, 13),
+    _spec("out", 6, 13),
     _spec("uptime", 7, 9),
     _spec("idle", 7, 11),
 )

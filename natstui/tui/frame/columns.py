@@ -66,7 +66,7 @@ def column_spec(
         shown = row_of(view, row)
         text = column.text(shown)
         if column.value(shown) is None:
-            return Cell(text, "dim")
+            return Cell(text, "dim" if column.dims_unknown else "")
         if column.share is not None:
             text = f"{bar(column.share(shown), BAR_CELLS)} {text:>{number_width}}"
         return Cell(text, column.level(shown))

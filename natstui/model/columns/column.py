@@ -26,7 +26,7 @@ class Column(Generic[R]):
     """Returns the value for people, also of None."""
     level: Callable[[R], str] = lambda _: ""
     """Returns how bad the value is: ok, warn, bad; empty where nothing is to say of it."""
-    share: Callable[[R], float] | None = None
+    used_ratio: Callable[[R], float] | None = None
     """Returns how much of what it may have the row uses; None where there is no limit."""
     dims_unknown: bool = True
     """A value that is not known is shown dim."""

@@ -76,7 +76,7 @@ def _role_level(row: ServerRow) -> str:
     return {LEADER: "ok", UNKNOWN: "dim"}.get(row.role, "bad")
 
 
-def _cpu_share(row: ServerRow) -> float:
+def _cpu_ratio(row: ServerRow) -> float:
     return (row.seen.cpu_percent or 0) / (100 * (row.seen.cores_count or 1))
 
 
@@ -91,12 +91,12 @@ def _store_column(
         store = row.seen.jetstream and store_of(row.seen.jetstream)
         return "bad" if store and is_near(store.used_bytes, store.max_bytes) else ""
 
-    def share(row: ServerRow) -> float:
+    def used_ratio(row: ServerRow) -> float:
         store = row.seen.jetstream and store_of(row.seen.jetstream)
         return store.used_bytes / store.max_bytes if store and store.max_bytes > 0 else 0.0
 
     value = _js(lambda at: store_of(at).used_bytes)
-    return Column(key, title, help, value, bytes_text, level, share)
+    return Column(key, title, help, value, bytes_text, level, used_ratio)
 
 
 _text: Callable[..., Column[ServerRow]] = partial(Column, format=plain, numeric=False)
@@ -118,7 +118,7 @@ SERVER_COLUMNS: tuple[Column[ServerRow], ...] = (
     _number("cpu", "CPU%", "What it takes of one core, in percent: a server of 4 cores has 400.",
             lambda row: row.seen.cpu_percent,
             format=lambda percent: UNKNOWN if percent is None else f"{percent:.0f}",
-            level=lambda row: "warn" if row.is_busy else "", share=_cpu_share),
+            level=lambda row: "warn" if row.is_busy else "", used_ratio=_cpu_ratio),
     _number("memory", "MEMORY", "What the process holds in memory.",
             lambda row: row.seen.memory_bytes, format=bytes_text),
     _number("conns", "CONNS",

@@ -59,7 +59,7 @@ def column_spec(
 ) -> ColumnSpec[V]:
     """Return a column of a table over the rows that `row_of` returns.
 
-    A bar of its share is drawn before a number of `number_width`.
+    A bar of what it uses is drawn before a number of `number_width`.
     """
 
     def cell(view: V, row: int) -> Cell:
@@ -67,8 +67,8 @@ def column_spec(
         text = column.text(shown)
         if column.value(shown) is None:
             return Cell(text, "dim" if column.dims_unknown else "")
-        if column.share is not None:
-            text = f"{bar(column.share(shown), BAR_CELLS)} {text:>{number_width}}"
+        if column.used_ratio is not None:
+            text = f"{bar(column.used_ratio(shown), BAR_CELLS)} {text:>{number_width}}"
         return Cell(text, column.level(shown))
 
     cell.__doc__ = column.help

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.columns.column import Column, plain
+from natstui.model.columns.column import Column, column, plain
 from natstui.model.columns.traffic import rate_columns, total_columns
 from natstui.model.traffic import Traffic
 from natstui.units import bytes_text, count_text, duration_text, moment_text
@@ -44,8 +44,8 @@ def _rtt_s(row: ConnectionRow) -> float | None:
     return None if rtt_us is None else rtt_us / 1e6
 
 
-_text: Callable[..., Column[ConnectionRow]] = partial(Column, format=plain, numeric=False)
-_number: Callable[..., Column[ConnectionRow]] = partial(Column, format=count_text)
+_text: Callable[..., Column[ConnectionRow]] = partial(column, format=plain, numeric=False)
+_number: Callable[..., Column[ConnectionRow]] = partial(column, format=count_text)
 
 PLACE_COLUMNS: tuple[Column[ConnectionRow], ...] = (
     _text("name", "NAME", "What the client calls itself.", lambda row: row.connection.name,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from natstui.model.columns.column import Column, plain
+from natstui.model.columns.column import Column, column, plain
 from natstui.model.columns.traffic import rate_columns, total_columns
 from natstui.model.live.limits import is_near
 from natstui.model.servers.leaders import Leaders
@@ -96,11 +96,11 @@ def _store_column(
         return store.used_bytes / store.max_bytes if store and store.max_bytes > 0 else 0.0
 
     value = _js(lambda at: store_of(at).used_bytes)
-    return Column(key, title, help, value, bytes_text, level, used_ratio)
+    return column(key, title, help, value, bytes_text, level, used_ratio)
 
 
-_text: Callable[..., Column[ServerRow]] = partial(Column, format=plain, numeric=False)
-_number: Callable[..., Column[ServerRow]] = partial(Column, format=count_text)
+_text: Callable[..., Column[ServerRow]] = partial(column, format=plain, numeric=False)
+_number: Callable[..., Column[ServerRow]] = partial(column, format=count_text)
 
 SERVER_COLUMNS: tuple[Column[ServerRow], ...] = (
     _text("name", "NAME", "The server's name.", lambda row: row.seen.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from natstui.model.columns.column import Column
+from natstui.model.columns.column import Column, column
 from natstui.model.traffic import Traffic, TrafficCounters
 from natstui.units import bytes_text, count_text, rate_text
 
@@ -24,7 +24,7 @@ def rate_columns(
         return lambda row: getattr(traffic_of(row), name, None)
 
     return (
-        Column(
+        column(
             "in_s",
             "IN/S",
             f"Messages a second {gets}",
@@ -32,7 +32,7 @@ def rate_columns(
             rate_text,
             dims_unknown=False,
         ),
-        Column(
+        column(
             "in_b",
             "IN B/S",
             f"Bytes a second {gets}",
@@ -40,7 +40,7 @@ def rate_columns(
             bytes_text,
             dims_unknown=False,
         ),
-        Column(
+        column(
             "out_s",
             "OUT/S",
             f"Messages a second {sends}",
@@ -48,7 +48,7 @@ def rate_columns(
             rate_text,
             dims_unknown=False,
         ),
-        Column(
+        column(
             "out_b",
             "OUT B/S",
             f"Bytes a second {sends}",
@@ -68,8 +68,8 @@ def total_columns(
         return lambda row: getattr(counters(row), name)
 
     return (
-        Column("in", "IN", f"Messages {gets}", value("in_msgs"), count_text),
-        Column("in_total", "IN BYTES", f"Bytes {gets}", value("in_bytes"), bytes_text),
-        Column("out", "OUT", f"Messages {sends}", value("out_msgs"), count_text),
-        Column("out_total", "OUT BYTES", f"Bytes {sends}", value("out_bytes"), bytes_text),
+        column("in", "IN", f"Messages {gets}", value("in_msgs"), count_text),
+        column("in_total", "IN BYTES", f"Bytes {gets}", value("in_bytes"), bytes_text),
+        column("out", "OUT", f"Messages {sends}", value("out_msgs"), count_text),
+        column("out_total", "OUT BYTES", f"Bytes {sends}", value("out_bytes"), bytes_text),
     )

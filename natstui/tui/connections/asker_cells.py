@@ -131,12 +131,15 @@ def _place(key: str, width: int, priority: int, **layout: int) -> ColumnSpec[Ask
     """Return a column of the connection of a client, which is not known of another account."""
     column = next(column for column in PLACE_COLUMNS if column.key == key)
 
-    def value(asker: Asker) -> str | None:
+    def value(asker: Asker) -> object:
         at = asker.connection
         return None if at is None else column.value(ConnectionRow(at))
 
     def cell(view: AskerView, row: int) -> Cell:
-        return words(value(view.things[row]))
+        asker = view.things[row]
+        if asker.connection is None or value(asker) is None:
+            return words(None)
+        return Cell(column.text(ConnectionRow(asker.connection)))
 
     cell.__doc__ = column.help
     return _text(key, column.title, width, priority, cell, _by(value), **layout)

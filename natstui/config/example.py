@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterator, Mapping
+from textwrap import dedent
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,19 +27,42 @@ _UNITS = {"_per_s": "per second", "_s": "seconds", "_bytes": "bytes", "_percent"
 
 def example_text() -> str:
     """Return the whole example; it is valid TOML and changes nothing when it is used."""
-    parts = [_HEAD]
+    parts, meanings = [_HEAD], read_meanings(Settings)
     for name, field in Settings.model_fields.items():
         lines = _named_lines(name) if name in NAMED else _part_lines(name, field)
-        parts.append("\n".join([f"# {_sentence(field)}", *lines]) + "\n")
+        parts.append("\n".join([f"# {meanings[name]}", *lines]) + "\n")
     return "\n".join(parts)
+
+
+def read_meanings(part: type[BaseModel]) -> dict[str, str]:
+    """Return the sentence below each field of a part, those of its bases first.
+
+    pydantic would read the source, too, but at every start of natstui.
+    """
+    meanings: dict[str, str] = {}
+    for base in reversed(part.__mro__):
+        if base.__module__ != Settings.__module__:
+            continue
+        (definition,) = ast.parse(dedent(inspect.getsource(base))).body
+        assert isinstance(definition, ast.ClassDef)
+        field = ""
+        for statement in definition.body:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=field)):
+                    pass
+                case ast.Expr(value=ast.Constant(value=str(text))) if field:
+                    meanings[field] = " ".join(text.split())
+                    field = ""
+    return meanings
 
 
 def _part_lines(name: str, field: FieldInfo) -> Iterator[str]:
     yield f"[{name}]"
     part = field.annotation
     if isinstance(part, type) and issubclass(part, BaseModel):
+        meanings = read_meanings(part)
         for key, setting in part.model_fields.items():
-            yield from _setting_lines(key, setting)
+            yield from _setting_lines(key, meanings[key], setting)
 
 
 _OF_PROFILE = (
@@ -48,26 +74,23 @@ _OF_PROFILE = (
 def _named_lines(name: str) -> Iterator[str]:
     """Show one of the tables that have names, commented out: there is none by default."""
     example, part = NAMED[name]
+    meanings = read_meanings(part)
     yield f"# [{name}.{example}]"
     for key, setting in part.model_fields.items():
         if part is not Profile or key in _OF_PROFILE:
-            *words, line = _setting_lines(key, setting)
+            *words, line = _setting_lines(key, meanings[key], setting)
             yield from words
             yield line if line.startswith("# ") else f"# {line}"
 
 
-def _setting_lines(key: str, setting: FieldInfo) -> Iterator[str]:
+def _setting_lines(key: str, meaning: str, setting: FieldInfo) -> Iterator[str]:
     unit = next((text for suffix, text in _UNITS.items() if key.endswith(suffix)), None)
-    yield f"# {_sentence(setting)}" + (f" ({unit})" if unit else "")
+    yield f"# {meaning}" + (f" ({unit})" if unit else "")
     default = setting.get_default(call_default_factory=True)
     if default is None or default in ({}, []):
         yield f"# {key} = {toml_value((setting.examples or [''])[0])}"
     else:
         yield f"{key} = {toml_value(default)}"
-
-
-def _sentence(field: FieldInfo) -> str:
-    return " ".join((field.description or "").split())
 
 
 def toml_value(value: Any) -> str:

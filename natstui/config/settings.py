@@ -13,9 +13,7 @@ _COLOUR = r"^(#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white)$"
 class Part(BaseModel):
     """A frozen group of settings that refuses keys it does not know."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 class ConnectionPart(Part):
@@ -201,7 +199,6 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         validate_default=True,
         env_prefix="NATSTUI_",
         env_nested_delimiter="_",
@@ -222,7 +219,6 @@ class Settings(BaseSettings):
     """How the screen looks and behaves."""
     session: Session = Session()
     """Where recordings are kept."""
-    """How recordings are analysed."""
     benchmark: BenchmarkLibrary = BenchmarkLibrary()
     """Where results of benchmarks are kept."""
     alerts: dict[str, Alert] = Field(default_factory=dict)

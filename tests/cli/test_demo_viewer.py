@@ -44,7 +44,7 @@ def test_q_leaves_the_demo_and_stops_all_it_started(viewer: OnTerminal, temporar
     assert_nothing_is_left(temporary)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_however_the_app_ends_nothing_is_left(
     viewer: OnTerminal, temporary: Path, number: signal.Signals
 ) -> None:

@@ -434,6 +434,43 @@ def test_a_client_that_stops_is_missed_after_three_of_its_pauses() -> None:
     assert life.open["NT-C07"].numbers["longest_pull_gap_s"] <= 5
 
 
+def test_the_first_long_job_of_a_client_is_not_one_that_stopped() -> None:
+    life = Life({"ack_wait_ns": 30 * 10**9})
+    life.stream |= {"last_seq": 10_000, "stored_msgs": 10_000}
+    for second in range(30):
+        life.poll(pending_msgs=0, waiting_pulls_count=1, **moving(second))
+    delivered = moving(29)
+    for second in range(19):
+        life.poll(
+            pending_msgs=second, ack_pending_msgs=1, waiting_pulls_count=0,
+            **delivered | {"ack_floor_consumer_seq": delivered["delivered_consumer_seq"] - 1,
+                           "ack_floor_stream_seq": delivered["delivered_stream_seq"] - 1},
+        )  # fmt: skip
+        assert life.open == {}, second
+    life.polls(6, pending_msgs=30)
+    assert life.open.keys() == {"NT-C44"}
+    assert "a client may still process 1 message" in life.open["NT-C44"].text
+    # Ack wait is over: nobody processes it any more.
+    life.polls(10, pending_msgs=40)
+    assert life.words == {"no open pulls"} and "NT-C07" in life.open
+
+
+def test_a_client_that_acks_a_large_batch_message_by_message_did_not_stop() -> None:
+    life = Life({"ack_wait_ns": 30 * 10**9})
+    life.stream |= {"last_seq": 10_000, "stored_msgs": 10_000}
+    for second in range(30):
+        life.poll(pending_msgs=0, waiting_pulls_count=1, **moving(second))
+    seq = moving(29)["delivered_consumer_seq"]
+    for second in range(40):
+        life.poll(
+            pending_msgs=500, ack_pending_msgs=50 - second, waiting_pulls_count=0,
+            delivered_consumer_seq=seq + 50, delivered_stream_seq=seq + 50,
+            delivered_at_us=at_us(30), ack_floor_consumer_seq=seq + second,
+            ack_floor_stream_seq=seq + second, acked_at_us=at_us(30 + second),
+        )  # fmt: skip
+        assert life.open == {}, second
+
+
 def test_a_publisher_that_stopped_is_named_and_a_batch_is_not() -> None:
     life = Life()
     for second in range(70):

@@ -52,6 +52,7 @@ from natstui.model.findings.thresholds import (
     REPEATS_SHARE,
     STALLED_S,
     TERMS_FEWEST,
+    UNKNOWN_PACE_S,
 )
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import next_waits_s
@@ -443,27 +444,43 @@ def not_pulled_yet(f: Facts, known: bool) -> Found:
     return Seen(f"{_quiet_text(f)}; it is {duration_text(f.age_s)} old", f.waiting_since_us)
 
 
+def _may_still_process(f: Facts) -> bool:
+    """Return whether ack wait allows a client to process what it received until now."""
+    wait_s, delivered_at_us = f.longest_ack_wait_s, f.columns.delivered_at_us[f.row]
+    if not f.unacked or wait_s is None or delivered_at_us is None or f.held_s > wait_s:
+        return False
+    return _ended_since(f, delivered_at_us) is None
+
+
 def _is_overdue(f: Facts) -> bool:
     """Return whether nobody pulled for longer than the clients pause."""
-    gap_s = f.pull_gap_s
+    gap_s, allowed_s = f.pull_gap_s, f.allowed_gap_s
     if gap_s is None:
         # Nobody was ever seen.
         return f.waiting_s > NO_PULLS_AFTER_S
-    return min(f.waiting_s, gap_s) > f.allowed_gap_s
+    if _may_still_process(f):
+        # The first long job of a client is longer than its pauses were.
+        allowed_s = max(allowed_s, UNKNOWN_PACE_S)
+    return min(f.waiting_s, gap_s) > allowed_s
 
 
 def pulls_overdue(f: Facts, known: bool) -> Found:
-    """Clients whose pace is known have stopped pulling."""
+    """Clients whose pace is known have stopped pulling, and process nothing any more."""
     if not _unpulled(f) or f.longest_pull_gap_s is None or not _is_overdue(f):
+        return None
+    if _may_still_process(f):
         return None
     return Seen(_quiet_text(f), f.waiting_since_us)
 
 
 def no_pulls(f: Facts, known: bool) -> Found:
-    """Nobody pulls, and the pace of the clients is not known."""
+    """Nobody pulls, and the clients may do so for a reason that is not known."""
     if not _unpulled(f) or not _is_overdue(f):
         return None
-    return _seen_for_three_polls(f, known, _quiet_text(f))
+    text = _quiet_text(f)
+    if _may_still_process(f):
+        text += f"; a client may still process {counted(f.unacked, 'message')}"
+    return _seen_for_three_polls(f, known, text)
 
 
 def _seen_for_three_polls(f: Facts, known: bool, text: str) -> Seen:

@@ -334,15 +334,13 @@ class ConsumerFacts:
 
     @consumer_fact("s", needs="two polls")
     def pull_gap_s(self) -> float | None:
-        """Since a client was seen pulling or receiving; 0 while a pull request is open."""
+        """Since a client was seen pulling, receiving or acking; 0 while a pull request is open."""
         if self.served:
             return 0.0
         pace = self._memory.pulls.get(self.key)
-        known = self.quiet_s
-        if pace is None:
-            return known
-        gap_s = max(0.0, (self.at_us - pace.seen_at_us) / _US)
-        return gap_s if known is None else min(gap_s, known)
+        gap_s = None if pace is None else max(0.0, (self.at_us - pace.seen_at_us) / _US)
+        gaps_s = [each for each in (gap_s, self.quiet_s, self.acked_ago_s) if each is not None]
+        return min(gaps_s, default=None)
 
     @consumer_fact("s", needs="two polls")
     def unanswered_pulls_s(self) -> float | None:

@@ -11,7 +11,7 @@ from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.verdict import consumer_verdict, statuses
-from natstui.model.live.snapshot import Upstream
+from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.records.evidence import SubjectsCounted
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
@@ -365,6 +365,20 @@ def test_a_mirror_that_is_ahead_of_its_recreated_origin_is_named() -> None:
     for second in range(6):
         life.add(snapshot(START_S + second, [mirror, origin], []))
     assert "mirror ahead of its origin" in life.words
+
+
+@pytest.mark.parametrize(("leader", "peers"), [("n1", ("n2", "n3")), (None, ("n1", "n2", "n3"))])
+def test_without_a_leader_the_peers_are_all_replicas(
+    leader: str | None, peers: tuple[str, ...]
+) -> None:
+    rows = tuple(
+        Peer(name, current=name == "n1", offline=name != "n1", lag_msgs=0, active_ns=10**8)
+        for name in peers
+    )
+    life = Life()
+    life.polls(4, stream={"leader": leader, "peers": rows}, leader=leader, peers=rows)
+    for code in ("NT-C03", "NT-S03"):
+        assert life.open[code].text == "2 of 3 replicas away: n2, n3"
 
 
 PINNED = {"priority_policy": "pinned_client", "settings": {"priority_groups": ["g"]}}

@@ -42,6 +42,7 @@ class Situation:
 
 CHANGED: tuple[tuple[str, str], ...] = (
     ("lost-work-queue", "added: a limit removes what is pending in a work queue as well"),
+    ("fine-long-job", "added: the first long job of a client was called critical"),
     ("died-with-acks", "added: within ack wait only the closed connections show it"),
     ("connections-refused", "added: servers tell of the clients that they refuse"),
     ("move-hangs", "added: servers since 2.15 tell of moves that are not done"),
@@ -1302,6 +1303,14 @@ FINE = (
         "stream",
         "",
         ("state.messages", "num_pending", "num_ack_pending"),
+        45,
+    ),
+    Situation(
+        "fine-long-job",
+        "A worker that pulled all the time works on its first long job, within ack wait",
+        "consumer",
+        "",
+        ("num_ack_pending", "num_waiting", "num_pending", "config.ack_wait"),
         45,
     ),
     Situation(

@@ -143,6 +143,26 @@ async def fast_work_queue(site: Site) -> AsyncIterator[None]:
     yield
 
 
+@makes("fine-long-job", lasting=True)
+async def long_job(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    await site.add_consumer()
+    site.publishing(4)
+    is_next_long = False
+
+    async def handle(message: Msg) -> None:
+        nonlocal is_next_long
+        if is_next_long:
+            is_next_long = False
+            await asyncio.sleep(18)
+        await message.ack()
+
+    site.work(handle, batch=1)
+    yield
+    is_next_long = True
+    yield
+
+
 @makes("fine-one-stop", lasting=True)
 async def one_stop(site: Site) -> AsyncIterator[None]:
     await site.add_stream()

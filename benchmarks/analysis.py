@@ -123,7 +123,7 @@ def measured(folder: Path, out: Path, *words: str) -> Cost:
 
 
 def bronze_us(folder: Path, samples_count: int) -> float:
-    """Return the CPU (µs) of reading one consumer sample from bronze, in a warm JVM."""
+    """Return the CPU (µs) of parsing and checking one consumer sample, in a warm JVM."""
     code = _BRONZE.format(folder=str(folder), samples_count=samples_count)
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(ran.stdout.split()[-1])
@@ -133,22 +133,18 @@ _BRONZE = """
 import os
 from pathlib import Path
 import tempfile
-from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import exploded, parse, read_lines
+from natstui.analysis.bronze.lines import read_lines
 from natstui.analysis.spark.session import SparkSettings, open_session
 spark = open_session(SparkSettings(Path(tempfile.mkdtemp()), "local[2]"))
 pid = spark.sparkContext._gateway.proc.pid
 def cpu():
     parts = Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
-lines = read_lines(spark, ["{folder}"], []).where("kind = 'snapshot'").select("session", "value")
-read = schema.columns(schema.CONSUMER_COLUMNS | schema.PACKED_CONSUMER_COLUMNS)
-lines = parse(lines, "taken_at_us:bigint,consumers:" + read).selectExpr("*", "line.taken_at_us")
-rows = exploded(lines, "consumers", schema.CONSUMER_COLUMNS)
+lines = read_lines(spark, [str(path) for path in Path("{folder}").glob("records-*")])
 best = 1e9
 for _ in range(3):
     before = cpu()
-    rows.write.format("noop").mode("overwrite").save()
+    lines.write.format("noop").mode("overwrite").save()
     best = min(best, (cpu() - before) / {samples_count} * 1e6)
 spark.stop()
 print(best)

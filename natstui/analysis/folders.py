@@ -26,7 +26,7 @@ _PACKED_TIMES = 12
 """A sealed segment holds about so many times its size."""
 WRITTEN = ("_SUCCESS", "_delta_log")
 """What tells that a table was written whole: files have the first, a Delta table the second."""
-REPLACED = ("gold", "silver", "result.json")
+REPLACED = ("gold", "silver", "bronze", "result.json")
 """What an analysis replaces in the folder of its tables."""
 FINGERPRINT = "_made_of-"
 """Begins the name of an empty file in gold: the rest of it is the fingerprint of the answers."""

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
 from natstui.analysis.folders import check_remote, locked, recorded_bytes
@@ -29,7 +30,6 @@ from natstui.analysis.known import (
 from natstui.analysis.launch import STARTING
 from natstui.analysis.progress import Progress, Send
 from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.failures import explain, is_gone, jvm_was_killed, not_started
 from natstui.analysis.spark.session import (
     Cancel,
@@ -152,7 +152,7 @@ def _analysed(
                 else:
                     store.check_own()
                 return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, FileNotFoundError) as error:
                 cancel.check()
                 tries_count += 1
                 if tries_count == _MOST_TRIES or not is_gone(error):

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.session import SparkSettings, open_session
 from natstui.analysis.spark.store import Store
 from tests.analysis.locally import Locally, analyse_locally

@@ -5,15 +5,20 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
+from natstui.analysis.bronze.files import (
+    SEGMENT_FILE,
+    current_segments,
+    segment_files,
+    with_promise,
+)
+from natstui.analysis.bronze.lines import read_lines
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
-from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.files import SEGMENT_FILE, doubled_segments, segment_files
-from natstui.analysis.silver.sources import find_sources
 from natstui.session.files.segment import read_content
 
 NO_CUTS = (
@@ -28,22 +33,27 @@ def small(folder: Path, name: str = NAME, ticks: int = 40) -> Path:
     return write_session(folder / name, Plan(4, 6, ticks), records_per_segment=20)
 
 
+def lines_of(spark: SparkSession, *folders: Path) -> DataFrame:
+    """Return the lines of sessions, as bronze has them."""
+    sources = find_sources(spark, [str(folder) for folder in folders])
+    of_name = {source.session: source.folder for source in sources}
+    files = current_segments(segment_files(spark, sources))
+    return read_lines(spark, [f"{of_name[file.session]}/{file.segment}" for file in files])
+
+
 def segments(spark: SparkSession, folder: Path) -> dict[str, dict[str, object]]:
     """Return the rows of the table `segment` by file."""
     sources = find_sources(spark, [str(folder)])
     files = segment_files(spark, sources)
-    lines = read_lines(spark, [source.folder for source in sources], doubled_segments(files))
-    index = silver_index.index_lines(lines)
-    known = spark.createDataFrame(files, SEGMENT_FILE.ddl())
-    rows = silver_index.segments(index, known, silver_index.kinds(index)).collect()
+    by_name = {source.session: source for source in sources}
+    known = spark.createDataFrame(with_promise(spark, files, by_name), SEGMENT_FILE.ddl())
+    rows = silver_index.segments(lines_of(spark, folder), known).collect()
     return {row["segment"]: row.asDict() for row in rows}
 
 
 def consumer_rows(spark: SparkSession, folder: Path) -> int:
     """Return how many consumer samples are read."""
-    sources = find_sources(spark, [str(folder)])
-    doubled = doubled_segments(segment_files(spark, sources))
-    lines = read_lines(spark, [source.folder for source in sources], doubled)
+    lines = lines_of(spark, folder)
     nothing = spark.createDataFrame([], NO_CUTS)
     # Not count(): it would read no column but the one it needs.
     return len(silver_samples.consumer_samples(lines, nothing).collect())

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records, write_session
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.answer import Given
@@ -19,7 +20,6 @@ from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record

@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.gold.redelivery import GIVEN_UP, never_settled, poison, said_count
 from natstui.analysis.silver import events as silver_events
-from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.index import index_lines
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_SAMPLE, TABLES
 from natstui.model.live.message_counts import ROOM, MessageCount
 from natstui.model.records.evidence import AdvisoriesCounted, MessageTrouble
 from natstui.model.records.record import Advisory, Record
+from tests.analysis.damaged import lines_of
 from tests.session.making import START_US, made
 
 pytestmark = pytest.mark.spark
@@ -65,7 +64,7 @@ def folded(advisories: Iterable[Advisory]) -> list[Record]:
 
 def advisory(spark: SparkSession, folder: Path, records: Iterable[Record]) -> DataFrame:
     session = made(folder, records)
-    return silver_events.advisories(index_lines(read_lines(spark, [str(session)], [])))
+    return silver_events.advisories(lines_of(spark, session))
 
 
 def sums(rows: DataFrame) -> dict[str, tuple[int, ...]]:

@@ -20,7 +20,7 @@ from natstui.analysis.gold.telling.recorded import explained, recorded, told_onc
 from natstui.analysis.gold.verdict import _advised, ranked
 from natstui.analysis.report.axis import Axis, top_of
 from natstui.analysis.report.page import page
-from natstui.analysis.silver.bronze import _OF_LISTS, _of_list
+from natstui.analysis.silver.columns import _OF_LISTS, _of_list
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.live.snapshot import Peer
 from natstui.model.servers.replicas import is_away

@@ -19,21 +19,19 @@ from pyspark.sql import functions as F
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
+from natstui.analysis.bronze.files import SEGMENT_FILE, segment_files, with_promise
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import index as silver_index
-from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.files import SEGMENT_FILE, segment_files
 from natstui.analysis.silver.layer import read_silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import TABLES
 from natstui.analysis.spark.store import Store
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.session.share.verify import verify
-from tests.analysis.damaged import small
+from tests.analysis.damaged import lines_of, small
 from tests.session.any_record import KINDS, fields_of
 from tests.session.making import made
 
@@ -161,10 +159,10 @@ def test_the_analysis_leaves_out_the_lines_that_verify_reports(
     verified = {what: verify(folder).unreadable_lines_count for what, folder in folders.items()}
     assert verified == expected
     sources = find_sources(spark, [f"{sessions}/*"])
-    lines = read_lines(spark, [source.folder for source in sources], [])
-    index = silver_index.index_lines(lines, every_column=True)
-    files = spark.createDataFrame(segment_files(spark, sources), SEGMENT_FILE.ddl())
-    rows = silver_index.segments(index, files, set(schema.KINDS)).collect()
+    by_name = {source.session: source for source in sources}
+    rows = with_promise(spark, segment_files(spark, sources), by_name)
+    files = spark.createDataFrame(rows, SEGMENT_FILE.ddl())
+    rows = silver_index.segments(lines_of(spark, *folders.values()), files).collect()
     assert {row["session"]: left_out_of(row.asDict()) for row in rows} == expected
 
 
@@ -269,8 +267,7 @@ def test_lines_of_every_kind_with_any_content_are_read(
     assert len({type(record) for record in records}) == len(KINDS)
     folder = made(sessions, records)
     assert verify(folder).unreadable_lines_count == 0
-    index = silver_index.index_lines(read_lines(spark, [str(folder)], []), every_column=True)
-    assert silver_index.left_out(index, set(schema.KINDS)).collect() == []
+    assert silver_index.left_out(lines_of(spark, folder)).collect() == []
 
 
 @pytest.mark.faults

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.rates import consumer_rate, stream_rate
 from natstui.analysis.gold.session import SESSION_SUMMARY, findings_not_known, session_summary
 from natstui.analysis.silver.build import build_silver
 from natstui.analysis.silver.layer import read_silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from tests.analysis.damaged import NAME, small
 from tests.analysis.planted import Analysed

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from natstui.analysis.silver import parts
-from natstui.analysis.silver.files import SegmentFile, fingerprints
-from natstui.analysis.silver.parts import Kept, Plan, planned
+from natstui.analysis.bronze import parts
+from natstui.analysis.bronze.files import SegmentFile, fingerprints
+from natstui.analysis.bronze.parts import Kept, Plan, planned
 
 SMALL, LARGE = 1000, parts.SMALL_BYTES + 1
 
 
 def files(*sessions: str, size_bytes: int = SMALL) -> list[SegmentFile]:
-    return [SegmentFile(one, "records-000001.jsonl", size_bytes, None) for one in sessions]
+    return [SegmentFile(one, "records-000001.jsonl", size_bytes) for one in sessions]
 
 
 def many(count: int) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from natstui.analysis.silver import schema
+from natstui.analysis.bronze import schema
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live import column_differences, snapshot
 from natstui.model.records.record import kind_of
@@ -36,14 +36,14 @@ class MadeUp:
 
 
 def test_every_field_of_a_dataclass_becomes_a_column_with_its_type() -> None:
-    assert schema.columns_of(MadeUp, few="array<struct<`name`:string>>") == {
+    assert schema.columns_of(MadeUp) == {
         "name": "string",
         "held_msgs": "bigint",
         "full_at_us": "bigint?",
         "is_open": "boolean",
         "state": "string",
         "parts": "array<struct<`name`:string,`age_s`:double>>",
-        "few": "array<struct<`name`:string>>",
+        "few": "array<struct<`name`:string,`age_s`:double>>",
     }
 
 
@@ -65,7 +65,7 @@ def test_a_column_that_spark_has_no_type_for_is_named() -> None:
 )
 def test_every_column_of_a_snapshot_is_read_and_no_other(read: schema.Fields, cls: type) -> None:
     assert list(read) == [field.name for field in fields(cls)]
-    assert read["peers"].startswith("array<struct<`current`:boolean,")
+    assert read["peers"].startswith("array<struct<`name`:string,`current`:boolean,")
     assert read["leader"] == "string?"
 
 

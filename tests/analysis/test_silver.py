@@ -14,25 +14,26 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from natstui.analysis.bronze import files as silver_files
+from natstui.analysis.bronze import parts as silver_parts
+from natstui.analysis.bronze.lines import line_schema
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import glob_escaped
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import events as silver_events
-from natstui.analysis.silver import files as silver_files
 from natstui.analysis.silver import index as silver_index
-from natstui.analysis.silver import parts as silver_parts
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver import tables as silver_tables
-from natstui.analysis.silver.bronze import read_lines
 from natstui.analysis.silver.layer import read_silver
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
 from natstui.session.read.recording import Recording
-from tests.analysis.damaged import NO_CUTS, small
+from natstui.units import bytes_text
+from tests.analysis.damaged import NO_CUTS, lines_of, small
 from tests.analysis.planted import Analysed
 from tests.session.making import made
 from tests.session.test_format import VERSION_1
@@ -104,12 +105,46 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     assert silver.kept_of(store) == {}
 
 
+def test_of_a_session_that_grows_only_new_segments_are_read(
+    spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silver_parts, "SMALL_BYTES", 0)
+    grown, out = small(sessions), tmp_path / "out"
+    *_, sealed, recorded = sorted(grown.glob("records-*"))
+    later = [path.rename(tmp_path / path.name) for path in (sealed, recorded)]
+    begun = grown / sealed.name.removesuffix(".gz")
+    begun.write_bytes(gzip.decompress(later[0].read_bytes())[:3000])
+
+    def build(run: str, folder: Path = grown, at: Path = out) -> tuple[str, list[str]]:
+        """Return what a run says that it reads, and the samples that are there then."""
+        store, told = Store(spark, str(at), run), []
+        silver.build_silver(spark, store, find_sources(spark, [str(folder)]), told.append)
+        rows = read_silver(store, [folder.name]).consumer_sample.collect()
+        return next(text for text in told if text.startswith("reading ")), sorted(map(str, rows))
+
+    first, _ = build("1")
+    assert first.startswith("reading 4 of 4 segments, ")
+    begun.unlink()
+    for path in later:
+        path.rename(grown / path.name)
+    size_bytes = sum((grown / path.name).stat().st_size for path in later)
+    again, rows = build("2")
+    assert again == f"reading 2 of 5 segments, {bytes_text(size_bytes)}"
+    assert rows == build("3", at=tmp_path / "anew")[1]
+    # A piece without the list of its segments is of a run that was killed.
+    (piece,) = (out / "bronze" / "segment").glob("*2-0")
+    shutil.rmtree(piece)
+    shutil.rmtree(out / "silver")
+    again, rows_again = build("4")
+    assert again.startswith("reading 1 of 5 segments, ") and rows_again == rows
+
+
 def all_read(spark: SparkSession, folder: Path) -> list[list[str]]:
     """Return the rows that are made of the polls of a session, as text."""
-    lines = read_lines(spark, [str(folder)], [])
+    lines = lines_of(spark, folder)
     nothing = spark.createDataFrame([], NO_CUTS)
     made_of_polls = (
-        silver_index.polls(silver_index.index_lines(lines)),
+        silver_index.polls(lines),
         silver_samples.stream_samples(lines, nothing),
         silver_samples.consumer_samples(lines, nothing),
     )
@@ -160,7 +195,7 @@ def test_what_lies_below_a_session_is_no_part_of_it(
     session = small(sessions)
 
     def lines() -> list[tuple[str, int]]:
-        rows = read_lines(spark, [str(session)], []).groupBy("session").count()
+        rows = lines_of(spark, session).groupBy("session").count()
         return [(row["session"], row["count"]) for row in rows.collect()]
 
     alone = lines()
@@ -168,13 +203,19 @@ def test_what_lies_below_a_session_is_no_part_of_it(
     assert lines() == alone and alone[0][0] == session.name
 
 
+def stored_lines(spark: SparkSession, session: Path) -> DataFrame:
+    """Return the lines of a session as they are read from bronze."""
+    folder = f"{session}-line"
+    lines_of(spark, session).write.parquet(folder)
+    return spark.read.schema(line_schema()).parquet(folder)
+
+
 @pytest.mark.usefixtures("much")
 def test_samples_are_sorted_once_and_never_pass_through_python(
     spark: SparkSession, sessions: Path
 ) -> None:
-    folders = [source.folder for source in find_sources(spark, [str(small(sessions))])]
     nothing = spark.createDataFrame([], NO_CUTS)
-    text = plan(silver_samples.consumer_samples(read_lines(spark, folders, []), nothing))
+    text = plan(silver_samples.consumer_samples(stored_lines(spark, small(sessions)), nothing))
     assert len(re.findall(r"Exchange hashpartitioning\(series_id", text)) == 1
     assert len(re.findall(r"(?<!Broadcast)Exchange (?:hash|range|Round|Single)", text)) == 1
     assert "SortMergeJoin" not in text
@@ -199,12 +240,11 @@ def compiled(spark: SparkSession) -> Iterator[None]:
 def test_every_step_over_samples_is_compiled_and_short_enough_for_the_jvm_to_compile_too(
     spark: SparkSession, sessions: Path
 ) -> None:
-    folders = [source.folder for source in find_sources(spark, [str(small(sessions))])]
-    nothing = spark.createDataFrame([], NO_CUTS)
+    lines, nothing = stored_lines(spark, small(sessions)), spark.createDataFrame([], NO_CUTS)
     debug = getattr(spark._jvm.org.apache.spark.sql.execution.debug, "package$")
     for samples in (silver_samples.consumer_samples, silver_samples.stream_samples):
         with compiled(spark):
-            rows = samples(read_lines(spark, folders, []), nothing)
+            rows = samples(lines, nothing)
             executed = rows._jdf.queryExecution().executedPlan()
         found = getattr(debug, "MODULE$").codegenStringSeq(executed)
         steps = [found.apply(number) for number in range(found.size())]
@@ -223,7 +263,7 @@ def test_packed_polls_and_those_of_version_1_say_the_same(
     nothing = spark.createDataFrame([], NO_CUTS)
     rows = []
     for folder in (first, second):
-        samples = silver_samples.consumer_samples(read_lines(spark, [str(folder)], []), nothing)
+        samples = silver_samples.consumer_samples(lines_of(spark, folder), nothing)
         found = samples.drop("session", "series_id").collect()
         rows.append(sorted(found, key=lambda row: (row["mono_us"], row["consumer"])))
     assert len(rows[0]) == 65 * 3
@@ -267,9 +307,7 @@ def test_two_sessions_of_one_name_are_refused(spark: SparkSession, tmp_path: Pat
 
 def configurations(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
     """Return what is known of configurations, in order."""
-    found = [source.folder for source in find_sources(spark, [str(folder)])]
-    index = silver_index.index_lines(read_lines(spark, found, []))
-    rows = silver_events.configurations(index)
+    rows = silver_events.configurations(lines_of(spark, folder))
     return sorted(rows.collect(), key=lambda row: (row["stream"], row["consumer"] or ""))
 
 

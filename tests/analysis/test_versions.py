@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from natstui.analysis.bronze.schema import SCHEMA_VERSIONS
+from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import Silver, read_silver
-from natstui.analysis.silver.schema import SCHEMA_VERSIONS
-from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from tests.analysis.alike import assert_alike
 

@@ -1,4 +1,4 @@
-"""Lines → bronze → silver: read with a schema, checked, and flattened into typed tables.
+"""Silver: flat, typed tables, one row per sample or event, made of the columns of bronze.
 
-`build` makes the tables, `layer` reads them; imports go to `spark` and `tables` only.
+`build` makes the tables, `layer` reads them.
 """

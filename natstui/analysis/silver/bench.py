@@ -12,10 +12,10 @@ from natstui.model.bench.counts import LATENCY_FIELDS
 _RUN = ["session", "run_id"]
 
 
-def reports(index: DataFrame) -> DataFrame:
+def reports(lines: DataFrame) -> DataFrame:
     """Return every worker's reports, with the phase the run was in."""
-    rows = of_kind(index, "benchmark_report").select("session", "line.*")
-    phases = of_kind(index, "benchmark_phase").select("session", "line.*")
+    rows = of_kind(lines, "benchmark_report").select("session", "line.*")
+    phases = of_kind(lines, "benchmark_phase").select("session", "line.*")
     phases = phases.groupBy(*_RUN).agg(F.collect_list(F.struct("at_us", "phase")).alias("phases"))
     rows = rows.join(F.broadcast(phases), _RUN, "left")
     so_far = F.filter("phases", lambda entered: entered["at_us"] <= F.col("at_us"))
@@ -53,9 +53,9 @@ def bench_latencies(reported: DataFrame) -> DataFrame:
     return BENCH_LATENCY.contract(rows)
 
 
-def bench_results(index: DataFrame) -> DataFrame:
+def bench_results(lines: DataFrame) -> DataFrame:
     """Return the table `bench_result`."""
-    rows = of_kind(index, "benchmark_finished").select(
+    rows = of_kind(lines, "benchmark_finished").select(
         "session",
         "line.at_us",
         "line.run_id",

@@ -1,4 +1,4 @@
-"""Silver: read new or changed sessions into tables; the tables of the others stay."""
+"""Silver: make tables of new or changed sessions; the tables of the others stay."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.bronze.build import build_bronze
+from natstui.analysis.bronze.files import SEGMENT_FILE, is_of_now, segment_files
+from natstui.analysis.bronze.parts import Kept, Plan, planned
+from natstui.analysis.bronze.sources import Source
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import findings as silver_findings
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
-from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.files import (
-    SEGMENT_FILE,
-    doubled_segments,
-    is_of_now,
-    segment_files,
-)
-from natstui.analysis.silver.parts import Kept, Plan, planned
-from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import (
     ACK_SAMPLE,
     ACK_TIME,
@@ -41,7 +34,6 @@ from natstui.analysis.silver.tables import (
     STREAM_SAMPLE,
     TABLES,
 )
-from natstui.analysis.spark.failures import is_bad_line
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
 from natstui.errors import SessionError
@@ -71,7 +63,7 @@ _EVENTS = (
 
 
 def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
-    """Bring the silver tables up to date; return how many sessions were read."""
+    """Bring bronze and silver up to date; return how many sessions were read."""
     files = segment_files(spark, sources)
     step("checking the segments")
     plan = planned(files, kept_of(store), store.part_of_many if store.can_gather else None)
@@ -79,35 +71,12 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     new = [source for source in sources if source.session in plan.new]
     if not new:
         return 0
-    files = [file for file in files if file.session in plan.new]
-    lines = read_lines(spark, [source.folder for source in new], doubled_segments(files))
-    segments = store.known_rows(SEGMENT_FILE, files)
-    if not _written_quickly(store, plan, new, lines, segments, step):
-        # To know which lines are bad costs as much as reading them: only where there are any.
-        _begin(store, plan)
-        step("reading again, because some lines cannot be read")
-        _write_tables(store, new, lines, segments, step, leave_out=True)
+    _begin(store, plan)
+    lines = build_bronze(store, new, [file for file in files if file.session in plan.new], step)
+    _write_tables(store, new, lines, step)
     rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
     store.write_silver(MANIFEST, store.known_rows(MANIFEST, rows))
     return len(new)
-
-
-def _written_quickly(
-    store: Store,
-    plan: Plan,
-    new: list[Source],
-    lines: DataFrame,
-    files: DataFrame,
-    step: Step,
-) -> bool:
-    """Write the tables as if every line could be read; tell whether that is so."""
-    _begin(store, plan)
-    try:
-        return _write_tables(store, new, lines, files, step, leave_out=False)
-    except (PySparkException, Py4JError) as error:
-        if not is_bad_line(error):
-            raise
-        return False
 
 
 def _begin(store: Store, plan: Plan) -> None:
@@ -119,47 +88,31 @@ def _begin(store: Store, plan: Plan) -> None:
         store.drop_silver(table, plan.stay, [*plan.new])
 
 
-def _write_tables(
-    store: Store,
-    sources: list[Source],
-    lines: DataFrame,
-    files: DataFrame,
-    step: Step,
-    *,
-    leave_out: bool,
-) -> bool:
-    """Write the tables; False when there are bad lines, unless these are to be left out."""
+def _write_tables(store: Store, sources: list[Source], lines: DataFrame, step: Step) -> None:
     with ExitStack() as stack:
 
         def kept(rows: DataFrame) -> DataFrame:
             stack.callback(rows.unpersist)
             return rows.persist()
 
-        index = kept(silver_index.index_lines(lines, every_column=leave_out))
-        step("reading the lines")
-        kinds = silver_index.kinds(index)
-        segments = kept(silver_index.segments(index, files, kinds))
+        kinds = silver_index.kinds(lines)
+        names = [source.session for source in sources]
+        files = store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), names)
+        segments = kept(silver_index.segments(lines, files))
         store.write_silver(SEGMENT, segments)
-        torn_count, bad_count = _torn(segments)
-        if bad_count and not leave_out:
-            return False
-        if torn_count:
-            records = kept(silver_index.left_out(index, kinds))
-            index, lines = (silver_index.without(rows, records) for rows in (index, lines))
-        poll = kept(silver_index.polls(index, kinds, all_read=not torn_count))
-        if "clock_stepped" in kinds:
-            index = silver_index.unset(index)
+        all_read = not _torn_count(segments)
+        if not all_read:
+            lines = silver_index.without(lines, kept(silver_index.left_out(lines)))
+        poll = kept(silver_index.polls(lines, kinds, all_read=all_read))
         step("polls")
         store.write_silver(POLL, poll)
         gap_ends = kept(silver_index.gap_ends(poll))
-        _write_rows(store, sources, index, lines, gap_ends, kinds, step)
-    return True
+        _write_rows(store, sources, lines, gap_ends, kinds, step)
 
 
 def _write_rows(
     store: Store,
     sources: list[Source],
-    index: DataFrame,
     lines: DataFrame,
     gap_ends: DataFrame,
     kinds: set[str],
@@ -169,10 +122,12 @@ def _write_rows(
     step("samples and events")
     store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
     store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
-    found, not_judged = _findings(store, index, kinds, sources, step)
+    if "clock_stepped" in kinds:
+        lines = silver_index.unset(lines)
+    found, not_judged = _findings(store, lines, kinds, sources, step)
     if found is not None:
         store.write_silver(FINDING, found)
-    for table, rows in _of_kinds(index, kinds):
+    for table, rows in _of_kinds(lines, kinds):
         if table == EVENT and not_judged:
             rows = rows.unionAll(store.known_rows(EVENT, not_judged))
         store.write_silver(table, rows)
@@ -181,17 +136,17 @@ def _write_rows(
 
 
 def _findings(
-    store: Store, index: DataFrame, kinds: set[str], sources: list[Source], step: Step
+    store: Store, lines: DataFrame, kinds: set[str], sources: list[Source], step: Step
 ) -> tuple[DataFrame | None, list[tuple[Any, ...]]]:
     """Return the table `finding`, and rows of `event` for sessions that cannot be judged.
 
     It is what the sessions hold, and what others are judged to have.
     """
-    held = None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(index)
+    held = None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(lines)
     judged: list[tuple[Any, ...]] = []
     not_judged: list[tuple[Any, ...]] = []
     if held is not None:
-        sources = silver_findings.without_findings(index, sources)
+        sources = silver_findings.without_findings(lines, sources)
     for source in sources:
         try:
             judged += silver_findings.judged_rows(source)
@@ -205,25 +160,24 @@ def _findings(
     return rows if held is None else held.unionAll(rows), not_judged
 
 
-def _torn(segments: DataFrame) -> tuple[int, int]:
-    """Return how many lines are left out, and how many of them ought to be readable."""
-    torn, unfinished = F.sum("torn_lines_count"), F.sum("unfinished_lines_count")
-    row = segments.agg(torn.alias("torn"), (torn - unfinished).alias("bad")).first()
+def _torn_count(segments: DataFrame) -> int:
+    """Return how many lines are left out."""
+    row = segments.agg(F.sum("torn_lines_count").alias("torn")).first()
     assert row is not None
-    return row["torn"] or 0, row["bad"] or 0
+    return row["torn"] or 0
 
 
-def _of_kinds(index: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFrame]]:
+def _of_kinds(lines: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFrame]]:
     """Yield the small tables for which there are lines."""
     for table, needed, rows in _EVENTS:
         if kinds.intersection(needed):
-            yield table, rows(index)
+            yield table, rows(lines)
     if "benchmark_report" in kinds:
-        reports = silver_bench.reports(index)
+        reports = silver_bench.reports(lines)
         yield BENCH_INTERVAL, silver_bench.bench_intervals(reports)
         yield BENCH_LATENCY, silver_bench.bench_latencies(reports)
     if "benchmark_finished" in kinds:
-        yield BENCH_RESULT, silver_bench.bench_results(index)
+        yield BENCH_RESULT, silver_bench.bench_results(lines)
 
 
 def kept_of(store: Store) -> dict[str, Kept]:

@@ -23,9 +23,9 @@ from natstui.model.records.record import (
 from natstui.model.records.recording import ClockStepped, Gap
 
 
-def advisories(index: DataFrame) -> DataFrame:
+def advisories(lines: DataFrame) -> DataFrame:
     """Return the table `advisory`: those recorded one by one, and those recorded as counts."""
-    rows = of_kind(index, "advisory")
+    rows = of_kind(lines, "advisory")
     single = rows.select(
         "session",
         "line.*",
@@ -35,12 +35,12 @@ def advisories(index: DataFrame) -> DataFrame:
         _number_in_body("deliveries").alias("deliveries_count"),
         F.get_json_object("line.body_json", "$.leader").alias("leader"),
     )
-    return ADVISORY.contract(single.unionByName(_counted(index), allowMissingColumns=True))
+    return ADVISORY.contract(single.unionByName(_counted(lines), allowMissingColumns=True))
 
 
-def _counted(index: DataFrame) -> DataFrame:
+def _counted(lines: DataFrame) -> DataFrame:
     """Return one row per message that a count names, and one for all others that it counts."""
-    rows = of_kind(index, "advisories_counted").select("session", "line.*")
+    rows = of_kind(lines, "advisories_counted").select("session", "line.*")
     named = F.aggregate("messages", F.lit(0).cast("bigint"), lambda n, one: n + one["said_count"])
     named_messages = F.transform(
         "messages",
@@ -65,20 +65,20 @@ def _number_in_body(name: str) -> Column:
     return F.get_json_object("line.body_json", f"$.{name}").try_cast("bigint")
 
 
-def ack_samples(index: DataFrame) -> DataFrame:
+def ack_samples(lines: DataFrame) -> DataFrame:
     """Return the table `ack_sample`."""
-    rows = of_kind(index, "ack_sample")
+    rows = of_kind(lines, "ack_sample")
     return ACK_SAMPLE.contract(rows.select("session", "line.*"))
 
 
 _OF_ACK = ("session", "stream", "consumer", "at_us")
 
 
-def ack_times(index: DataFrame) -> DataFrame:
+def ack_times(lines: DataFrame) -> DataFrame:
     """Return the table `ack_time`: samples that were recorded one by one, and those counted."""
     nothing = F.lit(0)
     single = (
-        of_kind(index, "ack_sample")
+        of_kind(lines, "ack_sample")
         .select("session", "line.*")
         .select(
             *_OF_ACK,
@@ -89,7 +89,7 @@ def ack_times(index: DataFrame) -> DataFrame:
         )
     )
     counted = (
-        of_kind(index, "acks_counted")
+        of_kind(lines, "acks_counted")
         .select("session", "line.*")
         .select("*", F.posexplode_outer("times.buckets").alias("position", "bucket_id"))
     )
@@ -120,18 +120,18 @@ EVENTS = (
 """Records that become rows of the table `event`."""
 
 
-def events(index: DataFrame) -> DataFrame:
+def events(lines: DataFrame) -> DataFrame:
     """Return the table `event`: the records that are about the recorder itself."""
-    parts = map(partial(_events, index), EVENTS)
+    parts = map(partial(_events, lines), EVENTS)
     return EVENT.contract(reduce(lambda rows, more: rows.unionAll(more), parts))
 
 
-def _events(index: DataFrame, cls: type) -> DataFrame:
+def _events(lines: DataFrame, cls: type) -> DataFrame:
     kind, names = kind_of(cls), {field.name for field in fields(cls)}
     what = [f"line.{n}" for n in ("state", "what", "status", "target") if n in names]
     text = [f"line.{n}" for n in ("text", "reason", "natstui_version") if n in names]
     nothing = F.lit(None).cast("string")
-    return of_kind(index, kind).select(
+    return of_kind(lines, kind).select(
         "session",
         "line.at_us",
         F.lit(kind).alias("kind"),
@@ -140,12 +140,12 @@ def _events(index: DataFrame, cls: type) -> DataFrame:
     )
 
 
-def configurations(index: DataFrame) -> DataFrame:
+def configurations(lines: DataFrame) -> DataFrame:
     """Return the table `configuration`, numbered by change."""
-    news = of_kind(index, "configured").select(
+    news = of_kind(lines, "configured").select(
         "session", "line.at_us", "line.streams", "line.consumers"
     )
-    rows = news.unionByName(_known_at_first(index))
+    rows = news.unionByName(_known_at_first(lines))
     nothing = F.lit(None)
     streams = rows.select("session", "at_us", F.explode("streams").alias("row"))
     streams = streams.select("session", "at_us", "row.*").withColumnsRenamed({"name": "stream"})
@@ -168,13 +168,13 @@ def configurations(index: DataFrame) -> DataFrame:
     return _numbered(streams.select(names).unionAll(consumers.select(names)))
 
 
-def _known_at_first(index: DataFrame) -> DataFrame:
+def _known_at_first(lines: DataFrame) -> DataFrame:
     """Return the configurations known when the recording began, often long after the connection.
 
     They are in the first keyframe; later ones repeat what is read anyway.
     """
     first = F.min(F.struct("segment", "line.at_us", "line.configured")).alias("first")
-    rows = of_kind(index, "keyframe").groupBy("session").agg(first)
+    rows = of_kind(lines, "keyframe").groupBy("session").agg(first)
     known = [f"first.configured.{name}" for name in ("streams", "consumers")]
     return rows.select("session", "first.at_us", *known)
 

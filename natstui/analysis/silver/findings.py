@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from natstui.analysis.bronze.sources import Source
 from natstui.analysis.silver.index import of_kind
-from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import FINDING
 from natstui.errors import SessionError
 
@@ -19,14 +19,12 @@ MADE_OF = ("findings_changed", "keyframe")
 """The kinds of lines that hold findings."""
 NOT_JUDGED = "not_judged"
 """Kind of the row in the table `event` of a session whose findings are not known."""
-_HELD = '"findings":{"at_us":'
-"""Is in a keyframe of a session that holds its findings; in a text its quotes are escaped."""
 
 
-def findings(index: DataFrame) -> DataFrame:
+def findings(lines: DataFrame) -> DataFrame:
     """Return the table `finding`, of the sessions that hold their findings."""
-    changed = of_kind(index, "findings_changed").select("session", "line.at_us", "line.findings")
-    rows = changed.unionAll(_open_at_first(index))
+    changed = of_kind(lines, "findings_changed").select("session", "line.at_us", "line.findings")
+    rows = changed.unionAll(_open_at_first(lines))
     rows = rows.select("session", "at_us", F.explode("findings").alias("one"))
     rows = rows.select("session", "at_us", "one.*")
     sequences = F.array_join(F.col("sequences").cast("array<string>"), " ")
@@ -36,21 +34,22 @@ def findings(index: DataFrame) -> DataFrame:
     )
 
 
-def _open_at_first(index: DataFrame) -> DataFrame:
+def _open_at_first(lines: DataFrame) -> DataFrame:
     """Return what was open when the recording began: it is told again only when it changes.
 
     Of a recording whose oldest segments were removed, when the first that is left began.
     """
     known = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
     first = F.min_by(known, "segment").alias("first")
-    rows = of_kind(index, "keyframe").groupBy("session").agg(first)
+    rows = of_kind(lines, "keyframe").groupBy("session").agg(first)
     return rows.select("session", "first.at_us", "first.findings")
 
 
-def without_findings(index: DataFrame, sources: list[Source]) -> list[Source]:
+def without_findings(lines: DataFrame, sources: list[Source]) -> list[Source]:
     """Return the sessions that do not hold their findings."""
-    keyframes = index.where((F.col("kind") == "keyframe") & F.col("value").contains(_HELD))
-    rows = keyframes.select("session").distinct().take(len(sources))
+    known = F.col("keyframe")["findings"].isNotNull()
+    rows = lines.where((F.col("kind") == "keyframe") & known)
+    rows = rows.select("session").distinct().take(len(sources))
     held = {row["session"] for row in rows}
     return [source for source in sources if source.session not in held]
 

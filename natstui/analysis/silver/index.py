@@ -1,4 +1,4 @@
-"""One light pass over every line: polls and gaps, segments and their damage, small records."""
+"""Of the lines of bronze: polls and gaps, segments and their damage, the records of a kind."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import whole
+from natstui.analysis.bronze import schema
+from natstui.analysis.bronze.records import POLL as POLL_KIND
 from natstui.analysis.silver.tables import POLL, SEGMENT
-from natstui.analysis.silver.unreadable import poll_head, records_of
 
 GAP_INTERVALS = 3
 """A pause longer than this many poll intervals (and what the poll took) is a gap."""
@@ -21,43 +20,12 @@ CLOCK_STEP_US = 500_000
 _RECORD = ("session", "segment", "place")
 
 
-def index_lines(lines: DataFrame, *, every_column: bool = False) -> DataFrame:
-    """Return one small row per line: its length, the scalars of a snapshot, or its text.
-
-    `every_column`: of a snapshot whose rows cannot be read there are no scalars either.
-    """
-    snapshot, value = F.col("kind") == "snapshot", F.col("value")
-    head = poll_head(value, F.col("line_count"), every_column=every_column)
-    return lines.withColumn("whole", whole(value)).select(
-        *_RECORD,
-        "kind",
-        "line_count",
-        "part_count",
-        "parts_count",
-        (F.octet_length("value") + 1).alias("length_bytes"),
-        "whole",
-        F.when(snapshot & F.col("whole"), head).alias("head"),
-        F.when(~snapshot, value).alias("value"),
-    )
-
-
-def _sound(kinds: Iterable[str]) -> Column:
-    """Return whether a line is a record, where no other kinds than these occur."""
-    sound = F.lit(True)
-    for kind in kinds:
-        readable = (
-            F.col("head").isNotNull() if kind == "snapshot" else F.size(records_of(kind)) > 0
-        )
-        sound = F.when(F.col("kind") == kind, readable).otherwise(sound)
-    return F.col("whole") & sound
-
-
-def left_out(index: DataFrame, kinds: set[str]) -> DataFrame:
+def left_out(lines: DataFrame) -> DataFrame:
     """Return the records that are left out, by session, segment and place.
 
     One line that cannot be read, or is not there, spoils the whole poll of which it is a part.
     """
-    return _records(index, kinds).where("left_out").select(*_RECORD)
+    return _records(lines).where("left_out").select(*_RECORD)
 
 
 def without(rows: DataFrame, records: DataFrame) -> DataFrame:
@@ -65,16 +33,15 @@ def without(rows: DataFrame, records: DataFrame) -> DataFrame:
     return rows.join(F.broadcast(records), list(_RECORD), "left_anti")
 
 
-def _records(index: DataFrame, kinds: set[str]) -> DataFrame:
+def _records(lines: DataFrame) -> DataFrame:
     """Return one row per record: its lines, and whether it is left out."""
     parts = F.coalesce("part_count", F.lit(0))
     known = F.col("kind").isin(*schema.KINDS)
-    rows = index.withColumn("sound", _sound(sorted(kinds)))
-    records = rows.groupBy(*_RECORD).agg(
+    records = lines.groupBy(*_RECORD).agg(
         F.count("*").alias("lines_count"),
         F.sum("length_bytes").alias("length_bytes"),
-        F.count_if(~F.col("sound")).alias("bad_lines_count"),
-        F.count_if(F.col("sound") & ~known).alias("unknown_lines_count"),
+        F.count_if(~F.col("readable")).alias("bad_lines_count"),
+        F.count_if(F.col("readable") & ~known).alias("unknown_lines_count"),
         F.max("line_count").alias("line_count"),
         F.coalesce(F.max("parts_count"), F.lit(1)).alias("parts_count"),
         F.count_distinct(parts).alias("parts"),
@@ -92,30 +59,31 @@ def _records(index: DataFrame, kinds: set[str]) -> DataFrame:
     )
 
 
-def kinds(index: DataFrame) -> set[str]:
+def kinds(lines: DataFrame) -> set[str]:
     """Return the known kinds of line that occur: a table without lines is not written."""
-    rows = index.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
+    rows = lines.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
     return {row["kind"] for row in rows.take(len(schema.KINDS))}
 
 
-def polls(index: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True) -> DataFrame:
+def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True) -> DataFrame:
     """Return the table `poll`, its times as if the wall clock had never been set.
 
     `all_read`: no line was left out.
     """
     first_part = F.coalesce("part_count", F.lit(0)) == 0
-    rows = index.where(F.col("head").isNotNull() & first_part)
+    poll = F.col(POLL_KIND)
+    rows = lines.where((F.col("kind") == POLL_KIND) & poll.isNotNull() & first_part)
     lost = F.lit(None) if all_read else F.col("lost_count")
-    rows = rows if all_read else rows.join(_lost(index), list(_RECORD), "left")
-    rows = rows.select("session", lost.alias("lost_count"), "head.*").select(
+    rows = rows if all_read else rows.join(_lost(lines), list(_RECORD), "left")
+    rows = rows.select(
         "session",
-        "lost_count",
-        F.col("taken_at_us").alias("at_us"),
-        F.col("taken_mono_us").alias("mono_us"),
-        "unreachable_streams",
-        "unreachable_consumers",
-        "cost.*",
-        "account.*",
+        lost.alias("lost_count"),
+        poll["taken_at_us"].alias("at_us"),
+        poll["taken_mono_us"].alias("mono_us"),
+        poll["unreachable_streams"].alias("unreachable_streams"),
+        poll["unreachable_consumers"].alias("unreachable_consumers"),
+        f"{POLL_KIND}.cost.*",
+        f"{POLL_KIND}.account.*",
     )
     before = Window.partitionBy("session").orderBy("mono_us")
     pause = F.try_subtract("mono_us", F.lag("mono_us").over(before))
@@ -123,7 +91,7 @@ def polls(index: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True)
     rows = rows.withColumns(
         {"pause": pause, "jump": F.try_subtract(ahead, F.lag(ahead).over(before))}
     )
-    rows = _with_steps(rows, index, "clock_stepped" in kinds)
+    rows = _with_steps(rows, lines, "clock_stepped" in kinds)
     longest = F.greatest("interval_us", F.lag("interval_us").over(before))
     # Numbers that nobody measured may be too large to add: no pause is longer than those.
     normal = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
@@ -140,16 +108,16 @@ def polls(index: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True)
     return POLL.contract(rows)
 
 
-def _lost(index: DataFrame) -> DataFrame:
+def _lost(lines: DataFrame) -> DataFrame:
     """Return, for each record, how many numbers of records are missing before it in a session."""
-    rows = index.where(F.col("line_count").isNotNull()).select(*_RECORD).distinct()
+    rows = lines.where(F.col("line_count").isNotNull()).select(*_RECORD).distinct()
     before = F.lag("place").over(Window.partitionBy("session", "segment").orderBy("place"))
     rows = rows.withColumn("missing", F.coalesce(F.col("place") - before - 1, F.lit(0)))
     order = Window.partitionBy("session").orderBy("segment", "place")
     return rows.select(*_RECORD, F.sum("missing").over(order).alias("lost_count"))
 
 
-def _with_steps(rows: DataFrame, index: DataFrame, any_recorded: bool) -> DataFrame:
+def _with_steps(rows: DataFrame, lines: DataFrame, any_recorded: bool) -> DataFrame:
     """Add how far the wall clock was set since the poll before, and how long the machine slept.
 
     The clock of older recorders stood still in sleep. The wall clock runs ahead of it then as if
@@ -161,7 +129,7 @@ def _with_steps(rows: DataFrame, index: DataFrame, any_recorded: bool) -> DataFr
     large = F.abs(jump) > CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
     is_set = jump < 0
     if any_recorded:
-        steps = of_kind(index, "clock_stepped").groupBy("session")
+        steps = of_kind(lines, "clock_stepped").groupBy("session")
         steps = steps.agg(F.collect_list("line.step_us").alias("steps"))
         rows = rows.join(F.broadcast(steps), "session", "left")
         near = F.exists("steps", lambda one: F.abs(one - jump) < CLOCK_STEP_US + F.abs(jump) / 50)
@@ -191,17 +159,17 @@ def gap_ends(poll: DataFrame) -> DataFrame:
     )
 
 
-def unset(index: DataFrame) -> DataFrame:
+def unset(lines: DataFrame) -> DataFrame:
     """Add to lines how far the wall clock had been set before each was written, and when last.
 
     These are `set_us` and, by the clock as it then was, `set_at_us`.
     """
-    steps = of_kind(index, "clock_stepped").select("session", "segment", "place", "line.*")
+    steps = of_kind(lines, "clock_stepped").select("session", "segment", "place", "line.*")
     order = Window.partitionBy("session").orderBy("segment", "place")
     steps = steps.withColumn("set_us", F.try_sum("step_us").over(order))
     one = F.struct(F.struct("segment", "place").alias("at"), "set_us", "at_us")
     steps = steps.groupBy("session").agg(F.sort_array(F.collect_list(one)).alias("steps"))
-    rows = index.join(F.broadcast(steps), "session", "left")
+    rows = lines.join(F.broadcast(steps), "session", "left")
     here = F.struct("segment", "place")
     passed = F.filter("steps", lambda step: step["at"] <= here)
     last = F.get(passed, F.size(passed) - 1)
@@ -209,14 +177,14 @@ def unset(index: DataFrame) -> DataFrame:
     return rows.withColumns({"set_us": set_us, "set_at_us": last["at_us"]}).drop("steps")
 
 
-def of_kind(index: DataFrame, kind: str) -> DataFrame:
+def of_kind(lines: DataFrame, kind: str) -> DataFrame:
     """Return the readable lines of a kind, no polls: session, segment, place and struct `line`.
 
     Their time is as if the wall clock had never been set, where `unset` told how far it was.
     """
-    lines = index.where(F.col("whole") & (F.col("kind") == kind))
-    rows = lines.select("*", F.explode(records_of(kind)).alias("line"))
-    if "set_us" in index.columns:
+    rows = lines.where((F.col("kind") == kind) & F.col(kind).isNotNull())
+    rows = rows.withColumn("line", F.col(kind))
+    if "set_us" in lines.columns:
         rows = rows.withColumn("line", _unset(kind))
     return rows.select("session", "segment", "place", "line")
 
@@ -240,14 +208,14 @@ def _unset(kind: str) -> Column:
     return moved(line, "at_us")
 
 
-def segments(index: DataFrame, files: DataFrame, kinds: set[str]) -> DataFrame:
+def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
     """Return the table `segment`.
 
     A sealed segment is damaged when lines are missing between those that could be read, or when
     it ends with a length that does not fit what was read. The open one ends with what was being
     written: a line without its end, or the first parts of a poll.
     """
-    read = _segments_read(_records(index, kinds))
+    read = _segments_read(_records(lines))
     rows = files.join(read, ["session", "segment"], "left")
     rows = rows.na.fill(0, [name for name in read.columns if name.endswith(("_bytes", "_count"))])
     sealed = F.col("promised_bytes").isNotNull()

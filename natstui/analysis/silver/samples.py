@@ -9,16 +9,15 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import bytes_of, checked, exploded, parse, raised, whole
+from natstui.analysis.bronze import schema
+from natstui.analysis.bronze.records import POLL
+from natstui.analysis.silver.columns import exploded
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
-from natstui.analysis.silver.unreadable import BEFORE_CONSUMERS, BEFORE_STREAMS
 from natstui.analysis.tables import Table
 
 _BEFORE = "before_"
 _NOT_KEPT = ("pinned_at_us", "replicas", "desired")
 """Columns that no table has: to unfold them costs as much as any other."""
-_HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
 
 
 def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
@@ -83,50 +82,18 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
 
 def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
-    read = fields | schema.PACKED_CONSUMER_COLUMNS if where == "consumers" else fields
-    ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(read)}"
-    # Torn lines of sealed segments are left out already. An open one may have grown since, and
-    # end in a torn line that it did not have.
-    sealed = F.col("segment").endswith(".gz")
-    polls = lines.where((F.col("kind") == "snapshot") & (sealed | whole(F.col("value"))))
-    parsed = parse(_halves(polls, where), ddl)
-    line = F.col("line")
-    unreadable = raised(F.lit(f"the {where} of a poll cannot be read"))
-    line = F.when(line.isNull(), unreadable).otherwise(checked(line, {**_HEAD, where: "struct"}))
-    parsed = parsed.withColumn("line", line)
-    parsed = parsed.select(
+    polls = lines.where((F.col("kind") == POLL) & F.col(POLL).isNotNull()).select(
         "session",
-        "line",
-        F.col("line.taken_mono_us").alias("taken_mono_us"),
-        F.col("line.taken_at_us").alias("taken_at_us"),
+        F.col(POLL)["taken_mono_us"].alias("taken_mono_us"),
+        F.col(POLL)["taken_at_us"].alias("taken_at_us"),
+        F.col(POLL)[where].alias("rows"),
     )
-    rows = exploded(_cut(parsed, gap_ends), where, fields)
+    rows = exploded(_cut(polls, gap_ends), where, fields)
     return (
         rows.withColumnRenamed("sampled_mono_us", "mono_us")
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
         .drop("taken_at_us", "taken_mono_us")
     )
-
-
-def _halves(polls: DataFrame, where: str) -> DataFrame:
-    """Return the texts of polls without their streams, or without consumers and what follows.
-
-    The other half is read elsewhere. Where they lie in another order, a poll is left whole.
-    """
-    value, whole_bytes = F.col("value"), F.octet_length("value")
-    # Columns by themselves, so that each is looked for once.
-    rows = polls.select(
-        "session",
-        "value",
-        F.octet_length(F.substring_index(value, BEFORE_STREAMS, 1)).alias("begin"),
-        F.octet_length(F.substring_index(value, BEFORE_CONSUMERS, 1)).alias("end"),
-    )
-    begin, end = F.col("begin"), F.col("end")
-    half = F.concat(bytes_of(value, 1, begin), bytes_of(value, end + 1, whole_bytes))
-    if where == "streams":
-        half = F.concat(bytes_of(value, 1, end), F.lit("}"))
-    text = F.when((begin < end) & (end < whole_bytes), half).otherwise(value)
-    return rows.select("session", text.alias("value"))
 
 
 def _cut(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:

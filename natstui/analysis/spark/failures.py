@@ -10,9 +10,6 @@ from natstui.analysis.conf import Conf
 from natstui.clean import clean_line
 from natstui.errors import AnalysisError, NatstuiError
 
-ERROR_MARK = "natstui-analysis:"
-"""Stands before a sentence of ours inside an error message of Spark."""
-
 _GONE = r"PATH_NOT_FOUND|FileNotFoundException"
 _KNOWN = (
     (
@@ -65,7 +62,7 @@ _KNOWN = (
 
 def is_gone(error: BaseException) -> bool:
     """Tell whether a file was not there any more when it was to be read."""
-    return bool(re.search(_GONE, _whole_text(error)))
+    return isinstance(error, FileNotFoundError) or bool(re.search(_GONE, _whole_text(error)))
 
 
 def explain(error: BaseException) -> NatstuiError:
@@ -73,10 +70,6 @@ def explain(error: BaseException) -> NatstuiError:
     if isinstance(error, NatstuiError):
         return error
     text = _whole_text(error)
-    own = re.search(re.escape(ERROR_MARK) + r"([^\n\"]*(?:\"[^\n\"]*\"[^\n\"]*)*)", text)
-    if own:
-        sentence = re.split(r" SQLSTATE|\. SQLSTATE|\n", own[1])[0].strip()
-        return AnalysisError(f"{sentence}: it was not recorded by this version of natstui")
     for pattern, sentence in _KNOWN:
         if re.search(pattern, text):
             return AnalysisError(sentence.format(where=_where(text)))
@@ -140,11 +133,6 @@ def jvm_was_killed(exit_code: int | None) -> AnalysisError | None:
             "it less with --memory, or close other programs"
         )
     return AnalysisError(f"Spark's Java ended under way (exit code {exit_code})")
-
-
-def is_bad_line(error: BaseException) -> bool:
-    """Tell whether a recorded line that cannot be read ended the job, and nothing of Spark."""
-    return ERROR_MARK in _whole_text(error)
 
 
 def _whole_text(error: BaseException) -> str:

@@ -205,6 +205,12 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.debug.maxToStringFields": "0",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.files.ignoreMissingFiles": "false",
+        # Segments are small: a task reads many of them.
+        "spark.sql.files.openCostInBytes": "65536",
+        # Otherwise as many files as there are are listed by a task each.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+        # A row of bronze is a poll with all its columns: thousands of them do not fit in memory.
+        "spark.sql.parquet.columnarReaderBatchSize": "512",
         # Every session asked for is read, so there is nothing to prune; and a query without
         # adaptive execution fails when the values to prune by are not there in time.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",

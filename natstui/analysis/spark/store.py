@@ -1,4 +1,4 @@
-"""Storage of the tables: silver in parts of sessions; gold in a new folder that replaces the old.
+"""Storage of the tables: bronze and silver in pieces; gold in a folder that replaces the old.
 
 On any file system that Hadoop knows.
 """
@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
+from pyspark.sql import Column as ColumnOfSpark
+from pyspark.sql import DataFrame, DataFrameWriter, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import FINGERPRINT, WRITTEN, glob_escaped, not_own_tables
@@ -44,7 +45,7 @@ def with_places(table: Table, rows: DataFrame, servers: Mapping[str, str]) -> Da
 
 
 PART = "piece"
-"""Names the folders of a table of silver: rows that are written, and dropped, together."""
+"""Names the folders of a table of bronze or silver: rows written, and dropped, together."""
 
 
 def _partition(part: str) -> str:
@@ -91,16 +92,19 @@ def file_system(spark: SparkSession, root: str) -> Files | None:
     return Files(jvm, jsc.hadoopConfiguration(), root) if jvm is not None and jsc else None
 
 
+_OPEN = ".open"
+"""Ends the name of a piece of bronze with segments that are still recorded."""
 _OLD = ".old"
 _STAGING = ".spark-staging-"
-"""Begins the name of a folder of silver that is being written."""
+"""Begins the name of a folder of bronze or silver that is being written."""
 _LEFT = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
 """Names of the folders of a run: `tidy` removes nothing else."""
 
 
 class Store:
-    """A folder or URL with `silver/` and `gold/`.
+    """A folder or URL with `bronze/`, `silver/` and `gold/`.
 
+    Bronze consists of pieces, each of segments that one run has read; none is written again.
     Silver consists of parts, each of one session or of many small ones that were read together;
     Spark itself replaces one at a time (staged, then renamed).
     Gold is written to a folder of the run, which `publish` renames, so that a run that fails
@@ -145,9 +149,12 @@ class Store:
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
+        return self._has(f"{self.root}/silver/{table.name}")
+
+    def _has(self, folder: str) -> bool:
         if self._files is None:
-            return bool(_readable(self.spark, f"{self.root}/silver/{table.name}"))
-        return bool(self._files.exists(f"{self.root}/silver/{table.name}"))
+            return bool(_readable(self.spark, folder))
+        return bool(self._files.exists(folder))
 
     @property
     def can_gather(self) -> bool:
@@ -163,17 +170,71 @@ class Store:
         self._parts = dict(parts)
         self._new = {session: parts[session] for session in new}
 
-    def write_silver(self, table: Table, rows: DataFrame) -> None:
-        """Write the parts of the sessions in `rows` anew."""
-        rows = table.contract(rows)
+    def _part(self) -> ColumnOfSpark:
+        """Return the part in which the rows of a new session lie."""
         part = F.col("session")
         for of_many in {name for session, name in self._new.items() if name != session}:
             alone = [session for session, name in self._new.items() if name == session]
             part = F.when(part.isin(alone), part).otherwise(of_many) if alone else F.lit(of_many)
-        writer = rows.withColumn(PART, part).write.mode("overwrite").partitionBy(PART)
-        writer.option("partitionOverwriteMode", "dynamic").parquet(
-            f"{self.root}/silver/{table.name}"
-        )
+        return part
+
+    def _write_pieces(self, rows: DataFrame, piece: ColumnOfSpark, folder: str) -> None:
+        writer = rows.withColumn(PART, piece).write.mode("overwrite").partitionBy(PART)
+        writer.option("partitionOverwriteMode", "dynamic").parquet(folder)
+
+    def write_silver(self, table: Table, rows: DataFrame) -> None:
+        """Write the parts of the sessions in `rows` anew."""
+        folder = f"{self.root}/silver/{table.name}"
+        self._write_pieces(table.contract(rows), self._part(), folder)
+
+    def write_bronze(self, table: str, rows: DataFrame, number: int) -> None:
+        """Write pieces of bronze that are new: sealed segments, and those that are open, apart.
+
+        `rows` have a session and a segment; `number` tells the writes of a run apart.
+        """
+        run = f"{self._run}-{number}" if self.can_gather else str(number)
+        is_open = F.when(F.col("segment").endswith(".gz"), "").otherwise(_OPEN)
+        piece = F.concat(self._part(), F.lit(f"/{run}"), is_open)
+        self._write_pieces(rows, piece, f"{self.root}/bronze/{table}")
+
+    def bronze(self, table: str, ddl: str, sessions: list[str]) -> DataFrame:
+        """Return the rows of sessions in a table of bronze."""
+        reader = self.spark.read.schema(f"{ddl}, {PART} string")
+        rows = reader.parquet(f"{self.root}/bronze/{table}")
+        return rows.where(F.col("session").isin(sessions)).drop(PART)
+
+    def pieces_of(self, table: Table, sessions: list[str]) -> dict[str, list[Row]]:
+        """Return all rows of the pieces of bronze in which there are some of sessions."""
+        if not self._has(f"{self.root}/bronze/{table.name}"):
+            return {}
+        reader = self.spark.read.schema(f"{table.ddl()}, {PART} string")
+        rows = reader.parquet(f"{self.root}/bronze/{table.name}")
+        of_sessions = rows.where(F.col("session").isin(sessions)).select(PART).distinct()
+        found: dict[str, list[Row]] = {}
+        for row in rows.join(F.broadcast(of_sessions), PART, "left_semi").collect():
+            found.setdefault(row[PART], []).append(row)
+        return found
+
+    def drop_bronze(self, table: str, pieces: set[str]) -> None:
+        """Remove pieces of bronze."""
+        for piece in pieces:
+            folder = f"{self.root}/bronze/{table}/{_partition(piece)}"
+            if self._files is not None:
+                self._files.delete(folder)
+            elif self._has(folder):
+                # Nothing can be deleted there: a piece without rows takes its place.
+                rows = self.spark.read.parquet(folder)
+                rows.limit(0).write.mode("overwrite").parquet(folder)
+
+    def tidy_bronze(self, whole: str, table: str) -> None:
+        """Remove the pieces of a table that the table `whole`, which is written last, has not."""
+        if self._files is None:
+            return
+        root = glob_escaped(f"{self.root}/bronze")
+        names = {path.rpartition("/")[2] for path in self._files.glob(f"{root}/{whole}/*=*")}
+        for path in self._files.glob(f"{root}/{table}/*=*"):
+            if path.rpartition("/")[2] not in names:
+                self._files.delete(path)
 
     def drop_silver(self, table: Table, parts: set[str], sessions: list[str]) -> None:
         """Remove all but these parts; no row of the sessions is left."""
@@ -326,7 +387,7 @@ class Store:
 
     def _drop_staging(self) -> None:
         assert self._files is not None
-        for staging in self._files.glob(f"{glob_escaped(self.root)}/silver/*/{_STAGING}*"):
+        for staging in self._files.glob(f"{glob_escaped(self.root)}/*/*/{_STAGING}*"):
             self._files.delete(staging)
 
 

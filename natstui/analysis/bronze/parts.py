@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from natstui.analysis.silver.files import SegmentFile, fingerprints
+from natstui.analysis.bronze.files import SegmentFile, fingerprints
 
 SMALL_BYTES = 256 * 1024
 """Sessions up to this size may lie together."""

@@ -1,7 +1,7 @@
 """The types of the model as types of Spark: what a line of a recording is read with.
 
 A type ending in `?` may be null (unknown). Everything else must be there: Spark does not notice
-a renamed field, so `natstui.analysis.silver.bronze` checks each one while reading.
+a renamed field, so `natstui.analysis.bronze.records` checks each one while reading.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from natstui.model.live.column_differences import DIFFERENCES, ConsumersAsDifferences
-from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns, Upstream
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 
 SCHEMA_VERSIONS = (1, 2, 3)
@@ -70,30 +70,25 @@ def ddl_fields(cls: type, without: tuple[str, ...] = ()) -> str:
     return ",".join(f"`{n}`:{text}" for n, text in kept.items() if text and n not in without)
 
 
-def columns_of(cls: type, **chosen: str) -> Fields:
-    """Return the type of one value of each column of a table of the model.
-
-    For columns of which not everything is read, `chosen` has the type of what is read.
-    """
+def columns_of(cls: type) -> Fields:
+    """Return the type of one value of each column of a table of the model."""
     found: Fields = {}
     for name, hint in typing.get_type_hints(cls).items():
         kept, optional = without_none(item_of(hint))
-        text = chosen.get(name) or ddl_type(kept)
+        text = ddl_type(kept)
         if text is None:
             raise TypeError(f"Spark has no type for the column {cls.__name__}.{name}")
         found[name] = f"{text}?" if optional else text
     return found
 
 
-_PEERS = f"array<struct<{ddl_fields(Peer, ('name',))}>>"
-_UPSTREAMS = f"array<struct<{ddl_fields(Upstream, ('mirror',))}>>"
-STREAM_COLUMNS = columns_of(StreamColumns, peers=_PEERS, upstreams=_UPSTREAMS)
-CONSUMER_COLUMNS = columns_of(ConsumerColumns, peers=_PEERS)
+STREAM_COLUMNS = columns_of(StreamColumns)
+CONSUMER_COLUMNS = columns_of(ConsumerColumns)
 
 PACKED_AS = DIFFERENCES
 PACKED_CONSUMER_COLUMNS: Fields = {
     name: f"{text.removesuffix('?')}?"
-    for name, text in columns_of(ConsumersAsDifferences, peers=_PEERS).items()
+    for name, text in columns_of(ConsumersAsDifferences).items()
     if name in DIFFERENCES.values()
 }
 """Differences, in version 2, that stand in the place of `PACKED_AS`."""
@@ -114,11 +109,13 @@ def spark_type(type_text: str) -> str:
     return type_text.removesuffix("?")
 
 
-def required(fields: Fields) -> tuple[str, ...]:
-    """Return the names of the fields that are never null."""
-    return tuple(name for name, type_text in fields.items() if not type_text.endswith("?"))
-
-
 def columns(fields: Fields) -> str:
     """Return one array per field as DDL: how a snapshot keeps its rows."""
     return "struct<" + ",".join(f"`{n}`:array<{spark_type(t)}>" for n, t in fields.items()) + ">"
+
+
+def poll_fields() -> str:
+    """Return the fields of a poll as DDL, with its columns as they are or as differences."""
+    about = ddl_fields(Snapshot, ("streams", "consumers"))
+    consumers = columns(CONSUMER_COLUMNS | PACKED_CONSUMER_COLUMNS)
+    return f"{about},`streams`:{columns(STREAM_COLUMNS)},`consumers`:{consumers}"

@@ -15,8 +15,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.bronze.schema import SCHEMA_VERSIONS
 from natstui.analysis.folders import glob_escaped, unescaped
-from natstui.analysis.silver.schema import SCHEMA_VERSIONS
 from natstui.errors import AnalysisError
 
 _HEADER_LIMIT = 10_000

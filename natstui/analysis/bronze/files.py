@@ -1,0 +1,133 @@
+"""The files of records of the sessions: how long they are, and whether that has changed."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.bronze.sources import Source, reads_here
+from natstui.analysis.folders import files_of, glob_escaped
+from natstui.analysis.tables import SESSION, Table, columns
+from natstui.files import open_plain
+
+PIPELINE_VERSION = 9
+"""Raised when bronze and silver of older runs must be made again."""
+
+FILES = "records-*.jsonl*"
+"""The names of the files of records."""
+SEGMENT_FILE = Table(
+    "segment",
+    "The files of records whose lines are in bronze; written last.",
+    columns(
+        SESSION,
+        ("segment", "string", "File name"),
+        ("size_bytes", "bigint", "Size on disk"),
+        ("promised_bytes", "bigint", "Uncompressed size that a sealed file ends with"),
+        ("pipeline_version", "bigint", "Version of the analysis that has read it"),
+    ),
+)
+
+
+class SegmentFile(NamedTuple):
+    """One file of records."""
+
+    session: str
+    segment: str
+    size_bytes: int
+
+
+def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[SegmentFile]:
+    """Return the files of records of sessions, in order."""
+    found: list[SegmentFile] = []
+    away = []
+    for source in sources:
+        if source.path is not None and reads_here(spark):
+            for name in fnmatch.filter(files_of(str(source.path)), FILES):
+                size_bytes = os.stat(source.path / name).st_size
+                found.append(SegmentFile(source.session, name, size_bytes))
+        else:
+            away.append(source.folder)
+    return sorted(found + (_files_away(spark, away) if away else []))
+
+
+def _files_away(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
+    files = spark.read.format("binaryFile").load([f"{f}/{FILES}" for f in folders])
+    found = []
+    for row in files.select("path", "length").collect():
+        folder, _, name = row["path"].rpartition("/")
+        found.append(SegmentFile(folder.rpartition("/")[2], name, row["length"]))
+    return found
+
+
+def with_promise(
+    spark: SparkSession, files: list[SegmentFile], sources: Mapping[str, Source]
+) -> list[tuple[str, str, int, int | None, int]]:
+    """Return rows of `SEGMENT_FILE`: with the uncompressed size that a sealed file promises.
+
+    It is the length (modulo 2³²) with which the last member of a gzip file ends; None for the
+    open segment. In a file cut off it is noise, rarely a small number.
+    """
+    sealed = [file for file in files if file.segment.endswith(".gz")]
+    here = [file for file in sealed if sources[file.session].path and reads_here(spark)]
+    tails = {(f.session, f.segment): _tail(sources[f.session].path, f) for f in here}
+    away = [
+        f"{sources[file.session].folder}/{glob_escaped(file.segment)}"
+        for file in sealed
+        if (file.session, file.segment) not in tails
+    ]
+    tails |= _tails_away(spark, away) if away else {}
+
+    def promised_bytes(file: SegmentFile) -> int | None:
+        if not file.segment.endswith(".gz"):
+            return None
+        # A shorter file is not even an empty one: more than any promises.
+        tail = tails[file.session, file.segment]
+        return 2**33 if file.size_bytes < 18 else int.from_bytes(tail, "little")
+
+    return [(*file, promised_bytes(file), PIPELINE_VERSION) for file in files]
+
+
+def _tail(folder: Path | None, file: SegmentFile) -> bytes:
+    assert folder is not None
+    with open_plain(folder / file.segment) as content:
+        content.seek(max(file.size_bytes - 4, 0))
+        return content.read(4)
+
+
+def _tails_away(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], bytes]:
+    files = spark.read.format("binaryFile").load(paths)
+    tails = {}
+    for row in files.select("path", F.substring("content", -4, 4).alias("tail")).collect():
+        folder, _, name = row["path"].rpartition("/")
+        tails[folder.rpartition("/")[2], name] = bytes(row["tail"])
+    return tails
+
+
+def fingerprints(files: list[SegmentFile]) -> dict[str, str]:
+    """Return, per session, a text that changes whenever a segment is added or grows."""
+    found, by_session = {}, attrgetter("session")
+    for session, its in groupby(sorted(files, key=by_session), by_session):
+        parts = sorted(f"{file.segment}:{file.size_bytes}" for file in its)
+        mark = hashlib.sha256("|".join(parts).encode()).hexdigest()
+        found[session] = f"{PIPELINE_VERSION}:{mark}"
+    return found
+
+
+def is_of_now(fingerprint: str) -> bool:
+    """Return whether silver tables were made as this version makes them."""
+    return fingerprint.startswith(f"{PIPELINE_VERSION}:")
+
+
+def current_segments(files: list[SegmentFile]) -> list[SegmentFile]:
+    """Return files without plain segments that are sealed too: a crash came in between."""
+    sealed = {(file.session, file.segment) for file in files if file.segment.endswith(".gz")}
+    return [file for file in files if (file.session, f"{file.segment}.gz") not in sealed]

@@ -82,7 +82,7 @@ async def _watch(
 def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
     """Return the lines of the overview, as wide and as high as the terminal."""
     from natstui.tui.frame.systems import SystemState
-    from natstui.tui.overview.layout import arrange
+    from natstui.tui.overview.layout import arrange, subtitle_of
     from natstui.tui.overview.panels import panels
     from natstui.tui.overview.vitals import vitals
 
@@ -94,9 +94,14 @@ def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
     bands = arrange(width, height - 2, counts)
     # Nothing grows here any more: events take the lines that there are.
     bands[-1] = [it._replace(height=min(it.height, 2 + max(1, counts[it.id]))) for it in bands[-1]]
+    places = {place.id: place for band in bands for place in band}
+    subtitles = subtitle_of(places, found["servers"], systems)
     lines = [_written(vitals(systems, width), coloured=coloured, gap="  ")]
     for band in bands:
-        sides = [_panel(found[place.id], place, coloured=coloured) for place in band]
+        sides = [
+            _panel(found[place.id], place, subtitles.get(place.id, ""), coloured=coloured)
+            for place in band
+        ]
         lines += ["".join(parts) for parts in zip(*sides, strict=True)]
     return lines
 
@@ -109,7 +114,7 @@ def _size() -> tuple[int, int]:
     return _PIPE_SIZE
 
 
-def _panel(panel: Panel, place: Place, *, coloured: bool) -> list[str]:
+def _panel(panel: Panel, place: Place, subtitle: str, *, coloured: bool) -> list[str]:
     """Return a panel's lines, each as wide as its place."""
     from natstui.tui.frame.table_screen import table_columns
     from natstui.tui.kit.table.rows import Cell
@@ -139,9 +144,14 @@ def _panel(panel: Panel, place: Place, *, coloured: bool) -> list[str]:
     if not place.framed:
         return lines
     look = "bad" if panel.id == "wrong" and shown.rows.order else "title"
-    title = _written([Cell(f" {shown.title} ", look)], coloured=coloured)
-    dashes = "─" * (inner - len(shown.title) - 3)
-    return [f"╭─{title}{dashes}╮", *(f"│{line}│" for line in lines), f"╰{'─' * inner}╯"]
+    title_text = f" {shown.title(place.rows_count)} "[: inner - 1]
+    title = _written([Cell(title_text, look)], coloured=coloured)
+    below = f"{f' {subtitle} ─' if subtitle else '':─>{inner}}"[:inner]
+    return [
+        f"╭─{title}{'─' * (inner - len(title_text) - 1)}╮",
+        *(f"│{line}│" for line in lines),
+        f"╰{below}╯",
+    ]
 
 
 def _written(

@@ -28,7 +28,13 @@ from natstui.model.records.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
-from natstui.tui.bench.charts import added_up, cumulative_chart, throughput, throughput_chart
+from natstui.tui.bench.charts import (
+    added_up,
+    cumulative_chart,
+    rate_now_per_s,
+    throughput,
+    throughput_chart,
+)
 from natstui.tui.bench.figures import large, main_figures
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
@@ -37,7 +43,10 @@ from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.bench.text import distribution_section, flow_section
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.messages import RunScenario
+from natstui.tui.kit.chart.frame import ChartData
+from natstui.tui.kit.chart.legend import legend_runs
 from natstui.tui.kit.prompt import Prompt
+from natstui.units import rate_text
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import Viewer, fed, viewing
@@ -135,6 +144,37 @@ def test_reports_that_come_unevenly_make_an_even_rate() -> None:
     rates = throughput(view, "sent_msgs")[3:]
     assert max(r or 0 for r in rates) < 160
     assert sum(r or 0 for r in rates) / len(rates) == pytest.approx(100, rel=0.05)
+
+
+def test_the_figures_the_chart_and_the_sum_of_the_workers_are_of_one_window() -> None:
+    view = view_of(
+        [point(100_000 * at, 10 if at < 40 else 30) for at in range(1, 50)],
+        [point(100_000 * at + 37_000, 7) for at in range(1, 47)],
+    )
+    view = replace(view, planned=BenchmarkPlanned(0, "x", BenchmarkPlan("t", "", (), None, None)))
+    chart = throughput_chart(view)
+    each = [rate_now_per_s(view, "sent_msgs", [key]) for key in view.series]
+    assert chart is not None and None not in each
+    total = sum(rate or 0.0 for rate in each)
+    assert chart.series[0].values[-1] == pytest.approx(total)
+    assert main_figures(view)[0].value == rate_text(total)
+    assert rate_now_per_s(view_of([point(100_000, 10)]), "sent_msgs", [("p", 0)]) is None
+
+
+def test_when_a_run_is_over_the_legends_have_what_is_of_all_of_it_and_say_so() -> None:
+    books = Accounting(10, 10, 0, 0, 0, 0, 10, 10, 9, 9, 0, 0, 1, 0, True)
+    result = BenchmarkResult(
+        "t", 0, 1.0, "ok", False, (), 1491.0, 9.0, 1.0, 1.0, Latencies(), Counts(), books, ()
+    )
+    running = view_of([point(100_000 * at, 10) for at in range(1, 80)])
+    over = replace(running, phase="finished", finished=BenchmarkFinished(1, "x", result, None))
+
+    def legend(chart: ChartData | None) -> str:
+        return "".join(text for text, _ in legend_runs(chart, 80))
+
+    assert legend(throughput_chart(running)).split()[1:] == ["sent", "100"]
+    assert legend(throughput_chart(over)).split() == ["mean", "▂▂▂", "sent", "1491"]
+    assert legend(cumulative_chart(over)).startswith(" total  ▂▂▂ sent 790")
 
 
 def test_every_chart_has_the_time_axis_of_all_reports() -> None:

@@ -48,8 +48,9 @@ def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
     others = (advisory("consumer c on S was deleted", kind="consumer_action"), Noted(1, "so"))
     state = replace(State(), happenings=(*others, *naks), now_at_us=minute_us + 100)
     view = FoldedEvents(state, 0)
-    kinds = [EVENT_COLUMNS[1].cell(view, row).text for row in view.rows()]
-    assert kinds == ["nak ×40", "note", "consumer action"]
+    kinds = [[spec.cell(view, row).text for spec in EVENT_COLUMNS[1:3]] for row in view.rows()]
+    assert kinds == [["nak", "×40"], ["note", ""], ["consumer action", ""]]
+    assert EVENT_COLUMNS[2].sort(view)[view.rows()[0]] == 40
     assert sum(view.last_minute(view.rows()[0])) == 40
     again = FoldedEvents(replace(state, happenings=(*state.happenings, naks[0])), 0)
     assert again.key(again.rows()[0]) == view.key(view.rows()[0]), "the cursor stays on it"

@@ -44,7 +44,8 @@ async def test_the_keys_of_a_screen_come_before_those_of_all_screens() -> None:
         await viewer.until(lambda: last_line(viewer).startswith("? Help / Filter ! Problems d "))
         await viewer.press("b")
         await viewer.feed(BenchmarkPlanned(2, "r", PLAN))
-        own = "? Help b Form ^x Stop + Faster - Slower a Add k Kill f Freeze h Hold P Payload …"
+        # The key that leaves is always there.
+        own = "? Help b Form ^x Stop + Faster - Slower a Add k Kill f Freeze h Hold q Quit …"
         await viewer.until(lambda: last_line(viewer) == own)
 
 
@@ -121,8 +122,11 @@ async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew() -> None:
     async with fed(*engine_records(STREAM), size=(80, 24)) as viewer:
         await viewer.until(lambda: last_line(viewer).endswith(" …"), "a mark for what is left out")
         fitting, keys = last_line(viewer).removesuffix(" …"), offered(viewer)
-        # Key by key the line is the beginning of the whole list: nothing is cut in the middle.
-        count = [" ".join(keys[:n]) for n in range(len(keys))].index(fitting)
+        # Key by key the line is the beginning of the whole list, and the key that leaves:
+        # nothing is cut in the middle.
+        assert fitting.endswith(" q Quit")
+        first = fitting.removesuffix(" q Quit")
+        count = [" ".join(keys[:n]) for n in range(len(keys))].index(first)
         assert 3 < count < len(keys)
 
         await viewer.pilot.resize_terminal(240, 24)

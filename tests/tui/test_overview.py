@@ -15,7 +15,10 @@ from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.screen import EventsScreen
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.frame.head.tabs import TABS, counts, tab_cells
+from natstui.tui.frame.messages import Open
+from natstui.tui.kit.looks import style_of
 from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.text import safe_cell
 from natstui.tui.overview.layout import arrange
 from natstui.tui.overview.panels import PanelId, whole_clauses
 from natstui.tui.overview.screen import OverviewScreen, PanelTable
@@ -125,7 +128,14 @@ async def test_a_recording_shows_it_without_a_key(size: tuple[int, int]) -> None
         assert "✖3 ▲7" in text and "poison message" in text
         if size[0] >= 80:
             assert "TELEMETRY" in text and "legacy-erp" in text and "STORAGE" in text
-            assert {"n1", "n2"} <= {row[0] for row in panel(viewer, "servers")}
+            # Every problem has its line, also on the smallest.
+            assert viewer.text.count("✖ ") + viewer.text.count("▲ ") >= 10
+            if size == (80, 24):
+                assert "3 servers · n1 leads 8 of 11 streams" in text
+            else:
+                assert {"n1", "n2"} <= {row[0] for row in panel(viewer, "servers")}
+        else:
+            assert re.search(r"Wrong now ✖3 ▲7 \d of 10", text), "it says that it is cut"
         tables = overview(viewer).query(PanelTable)
         regions = [table.region for table in tables if table.display]
         screen = viewer.app.screen.region
@@ -143,8 +153,14 @@ def test_lines_go_to_what_is_wrong_first_and_all_are_used() -> None:
             assert sum(band[0].height for band in bands) == height
             assert all(sum(place.width for place in band) == width for band in bands)
             assert bands[0][0].id == "wrong"
-    few = arrange(80, 20, many | {"servers": 1})
-    assert few[0][0][::2] == ("wrong", 8)
+    few = arrange(80, 20, many | {"wrong": 4, "servers": 1})
+    assert [(band[0].id, band[0].rows_count) for band in few] == [
+        ("wrong", 4), ("servers", 1), ("busiest", 4), ("events", 1),
+    ]  # fmt: skip
+    # More of what is wrong before the servers, and those before the events.
+    assert [band[0][::2] for band in arrange(80, 20, many)] == [("wrong", 16), ("busiest", 4)]
+    ten = arrange(80, 18, many | {"wrong": 10})
+    assert [(band[0].id, band[0].rows_count) for band in ten] == [("wrong", 10), ("busiest", 3)]
     with_systems = arrange(120, 36, many | {"systems": 3})
     assert with_systems[0][0].id == "systems"
 
@@ -165,6 +181,27 @@ def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() 
     counted |= {"consumers": Cell("15"), "server": Cell("1"), "connections": Cell("2")}
     counted |= {"buckets": Cell("2"), "benchmark": Cell("●")}
     assert "6 Connections 2 7 Buckets 2 b Bench ●" in line(120)
+
+
+async def test_a_stream_opened_from_elsewhere_lights_the_tab_of_its_list() -> None:
+    async with fed(*engine_records(STREAMS), first="overview", size=(80, 24)) as viewer:
+        await viewer.press("b")
+        await viewer.until(lambda: "b Bench" in viewer.text.splitlines()[0])
+        for message, tab in ((Open("stream", "BETA"), "1 Streams"),
+                             (Open("consumer", "BETA", "one"), "2 Consumers")):  # fmt: skip
+            viewer.app.post_message(message)
+            await viewer.until(lambda tab=tab: tab in viewer.text.splitlines()[0], tab)  # type: ignore[misc]
+            assert "Bench" not in viewer.text.splitlines()[0]
+        await viewer.press("escape", "escape")
+        await viewer.until(lambda: "b Bench" in viewer.text.splitlines()[0], "back")
+
+
+def test_of_what_is_wrong_each_severity_has_its_own_colour() -> None:
+    both = Cell("✖4 ▲8", "bad", 2, "warn")
+    cells = dict(tab_cells("streams", {"findings": both}, {}, 120))["findings"]
+    assert both in cells
+    spans = [(span.start, span.end, str(span.style)) for span in safe_cell(both).spans]
+    assert spans == [(0, 2, style_of("bad")), (2, 5, style_of("warn"))]
 
 
 async def test_a_click_on_a_tab_goes_there() -> None:

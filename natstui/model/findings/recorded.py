@@ -20,7 +20,7 @@ from natstui.model.findings.finding import (
 )
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
 
-TOLD_AGAIN_US = 30_000_000
+TOLD_AGAIN_US = 10_000_000
 """What an open finding tells is written again after this long, if it tells something else."""
 
 _KNOWN_MOST = 2_000

@@ -8,6 +8,7 @@ from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.catalogue.status import (
     CATCHING_UP,
     IDLE,
+    NO_DELIVERY,
     QUIET,
     SOURCING,
     STORING,
@@ -43,11 +44,17 @@ def _worst(state: State, key: tuple[str | int, ...]) -> Finding | None:
 
 
 def _calm(
-    pending: int, unacked: int, pending_per_s: float | None, delivered_per_s: float | None
+    pending: int,
+    unacked: int,
+    delivered_seq: int,
+    pending_per_s: float | None,
+    delivered_per_s: float | None,
 ) -> Status:
     """Return what a consumer does with which nothing is wrong."""
     if pending == 0 and unacked == 0:
         return UP_TO_DATE if delivered_per_s else IDLE
+    if delivered_seq == 0:
+        return NO_DELIVERY
     return CATCHING_UP if pending and pending_per_s and pending_per_s < 0 else WORKING
 
 
@@ -58,6 +65,7 @@ def statuses(state: State) -> list[Status | Kind]:
         state.consumers.roster.keys,
         columns.pending_msgs,
         columns.ack_pending_msgs,
+        columns.delivered_consumer_seq,
         trend_column(history, "pending_msgs"),
         rate_column(history, "delivered_consumer_seq"),
         strict=True,
@@ -65,13 +73,13 @@ def statuses(state: State) -> list[Status | Kind]:
     found: list[Status | Kind] = []
     for key, *counters in rows:
         worst = _worst(state, key)
-        found.append(_calm(*counters) if worst is None else worst.kind)  # type: ignore[arg-type]
+        found.append(_calm(*counters) if worst is None else worst.kind)
     for row, status in enumerate(found):
         if not isinstance(status, Status):
             continue
         if _sourcing(state, row) is not None:
             found[row] = SOURCING
-        elif status is WORKING and _is_left(state, row):
+        elif status in (WORKING, NO_DELIVERY) and _is_left(state, row):
             found[row] = UNUSED
     return found
 
@@ -107,11 +115,15 @@ def consumer_verdict(state: State, row: int) -> Verdict:
         return Verdict(SOURCING.level, SOURCING.word, text)
     pending, unacked = columns.pending_msgs[row], columns.ack_pending_msgs[row]
     per_s = trend_per_s(history, key, "pending_msgs")
-    status = _calm(pending, unacked, per_s, counter_per_s(history, key, "delivered_consumer_seq"))
-    if status is WORKING and _is_left(state, row):
+    delivered_per_s = counter_per_s(history, key, "delivered_consumer_seq")
+    delivered_seq = columns.delivered_consumer_seq[row]
+    status = _calm(pending, unacked, delivered_seq, per_s, delivered_per_s)
+    if status in (WORKING, NO_DELIVERY) and _is_left(state, row):
         text, status = f"{pending} pending, no client uses it: the server removes it", UNUSED
     elif status in (UP_TO_DATE, IDLE):
         text = status.sentence
+    elif status is NO_DELIVERY:
+        text = f"{pending} pending, none was delivered yet"
     elif status is CATCHING_UP:
         text = f"{pending} pending, {per_s or 0:+.1f} a second"
     else:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from natstui.model.bench.counts import main_latency
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
 from natstui.tui.kit.chart.frame import ChartData, Mark, Series, Tone
+from natstui.tui.kit.sparkline import by_time
 
 SENT_COLOR, RECEIVED_COLOR, LATENCY_COLOR = 0, 1, 3
 """Which of the colours of lines each has, on every chart and panel."""
@@ -65,8 +66,14 @@ def throughput(view: BenchmarkView, name: str) -> list[float | None]:
     return [(b - a) * 1e6 / SLOT_US for a, b in pairwise(counts[:-2])]
 
 
-SMOOTHED_SLOTS = 5
-"""A point of the throughput is the mean of half a second: reports come in bursts."""
+def timed(view: BenchmarkView, values: Sequence[float | None]) -> list[tuple[int, float | None]]:
+    """Return values of slots, as `throughput` has them, with the moments when they end."""
+    first_us = _span_us(view)[0]
+    return [(first_us + at * SLOT_US, value) for at, value in enumerate(values, 1)]
+
+
+SMOOTHED_SLOTS = 10
+"""A point of the throughput is the mean of a second: reports come in bursts."""
 
 
 def smoothed(values: Sequence[float | None]) -> list[float | None]:
@@ -76,6 +83,60 @@ def smoothed(values: Sequence[float | None]) -> list[float | None]:
         near = [v for v in values[max(0, at + 1 - SMOOTHED_SLOTS) : at + 1] if v is not None]
         found.append(sum(near) / len(near) if near else None)
     return found
+
+
+def rate_now_per_s(view: BenchmarkView, name: str, keys: Sequence[WorkerKey]) -> float | None:
+    """Return messages a second of these workers: the mean of the last point of the throughput.
+
+    None before there is one. What all workers did is the sum of what each did.
+    """
+    first_us, newest_us = _span_us(view)
+    # The newest slots are left out while a worker has yet to report.
+    slots = (newest_us - first_us) // SLOT_US - 1
+    if slots < 1:
+        return None
+    end_us, smoothed_us = first_us + slots * SLOT_US, min(slots, SMOOTHED_SLOTS) * SLOT_US
+    msgs = sum(
+        _msgs_after(view.series[key], name, end_us - smoothed_us)
+        - _msgs_after(view.series[key], name, end_us)
+        for key in keys
+    )
+    return msgs * 1e6 / smoothed_us
+
+
+def _msgs_after(points: Sequence[WorkerPoint], name: str, moment_us: int) -> float:
+    """Return how many messages a worker reported after a moment, by interpolation."""
+    msgs = 0.0
+    for at in range(len(points) - 1, -1, -1):
+        point = points[at]
+        if point.at_us <= moment_us:
+            break
+        since_us = points[at - 1].at_us if at else point.at_us - round(point.interval_s * 1e6)
+        share = (point.at_us - moment_us) / max(1, point.at_us - since_us)
+        msgs += getattr(point, name) * min(1.0, share)
+    return msgs
+
+
+RECENT_S = 10.0
+"""How far back the small pictures of a run go."""
+
+
+def recent_s(view: BenchmarkView) -> float:
+    """Return how many seconds the small pictures of a run are of, the same for all of them."""
+    return min(RECENT_S, _window_s(view))
+
+
+def recent_values(
+    view: BenchmarkView, points: Sequence[tuple[int, float | None]], cells: int
+) -> list[float | None]:
+    """Return values of the last seconds of a run, one a cell; `points` are times and values."""
+    newest_us, window_us = _span_us(view)[1], recent_s(view) * 1e6
+    ages = [(float(newest_us - at_us), value) for at_us, value in points]
+    return by_time(ages, cells, window_us, _LONGEST_GAP_US)
+
+
+_LONGEST_GAP_US = 2_000_000
+"""Two reports further apart have nothing between them."""
 
 
 def _span_us(view: BenchmarkView) -> tuple[int, int]:
@@ -109,8 +170,10 @@ def throughput_chart(view: BenchmarkView) -> ChartData | None:
     # The newest slots are left out while a worker has yet to report.
     behind = len(added_up(view, "sent_msgs")) - 1 - count
     step_s = SLOT_US / 1e6
-    labels = ("sent", "received")
+    labels, result = ("sent", "received"), view.finished.result if view.finished else None
+    means = (result.publish_per_s, result.receive_per_s) if result else (None, None)
     lines = [Series(label, values) for label, values in zip(labels, rates, strict=True) if values]
+    overall = [mean for mean, values in zip(means, rates, strict=True) if values]
     return ChartData(
         title="Throughput",
         unit="msgs/s",
@@ -120,6 +183,8 @@ def throughput_chart(view: BenchmarkView) -> ChartData | None:
         ends_at_s=_ends_at_s(view),
         fill="between",
         marks=run_marks(view),
+        overall=tuple(overall) if result else (),
+        overall_word="mean",
     )
 
 
@@ -156,6 +221,8 @@ def cumulative_chart(view: BenchmarkView) -> ChartData | None:
         window_s=_window_s(view),
         ends_at_s=_ends_at_s(view),
         fill="between",
+        overall=(sent[-1], received[-1]) if view.finished else (),
+        overall_word="total",
     )
 
 
@@ -178,6 +245,8 @@ def latency_chart(view: BenchmarkView) -> ChartData | None:
         fill="band",
         marks=tuple(mark._replace(text="") for mark in run_marks(view)),
         first_color=LATENCY_COLOR,
+        overall=tuple(_s(main[1].percentile_ns(at)) for at in (50, 99)) if view.finished else (),
+        overall_word="overall",
     )
 
 

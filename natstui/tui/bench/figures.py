@@ -13,16 +13,18 @@ from natstui.tui.bench.charts import (
     LATENCY_COLOR,
     RECEIVED_COLOR,
     SENT_COLOR,
+    rate_now_per_s,
+    recent_values,
     smoothed,
+    summed_workers,
     throughput,
+    timed,
 )
 from natstui.tui.bench.text import ms_text
 from natstui.tui.kit.sparkline import sparkline
 from natstui.units import count_text, rate_text
 
 SPARK_CELLS = 12
-_RECENT_SLOTS = 100
-"""Ten seconds."""
 
 
 class Figure(NamedTuple):
@@ -62,19 +64,22 @@ def _live(view: BenchmarkView) -> list[Figure]:
     ):
         if not getattr(counts, name):
             continue
-        rates = smoothed(throughput(view, name))[-_RECENT_SLOTS:]
-        now_per_s = next((rate for rate in reversed(rates) if rate is not None), None)
-        spark = sparkline(rates, SPARK_CELLS).lstrip()
+        keys = summed_workers(view, name)
+        now_per_s = rate_now_per_s(view, name, keys)
+        rates = smoothed(throughput(view, name))
+        spark = sparkline(recent_values(view, timed(view, rates), SPARK_CELLS), SPARK_CELLS)
         found.append(Figure(title, rate_text(now_per_s), "/s", spark, color_index=color))
     if view.behind_msgs:
-        behind = view.behind_msgs[-1]
-        spark = sparkline(view.behind_msgs, SPARK_CELLS).lstrip()
-        found.append(
-            Figure("behind", count_text(behind), "", spark, look="warn" if behind else "ok")
-        )
-    p99s = [point.p99_ns.get(_main_name(view)) for point in view.seconds]
-    spark = sparkline(p99s, SPARK_CELLS).lstrip()
-    return [*found, *(one._replace(spark=spark) for one in _latency(view))]
+        asked = view.progress is not None and view.progress.pending_msgs is not None
+        behind = view.behind_msgs[-1] if asked else None
+        look = "dim" if behind is None else "warn" if behind else "ok"
+        spark = sparkline(view.behind_msgs, SPARK_CELLS)
+        found.append(Figure("behind", count_text(behind), "", spark, look=look))
+    p99s = [(point.at_us, point.p99_ns.get(_main_name(view))) for point in view.seconds]
+    spark = sparkline(recent_values(view, p99s, SPARK_CELLS), SPARK_CELLS)
+    # Of the newest second, as the chart has it; the table has those since the start.
+    p99_ns = p99s[-1][1] if p99s else None
+    return [*found, *(one._replace(spark=spark) for one in _latency(view, p99_ns))]
 
 
 def _result(view: BenchmarkView) -> list[Figure]:
@@ -122,12 +127,13 @@ def _main_name(view: BenchmarkView) -> str:
     return main[0] if main is not None else ""
 
 
-def _latency(view: BenchmarkView) -> list[Figure]:
+def _latency(view: BenchmarkView, p99_ns: int | None = None) -> list[Figure]:
+    """Return the p99 of the latency that matters most: the one given, else since the start."""
     main = main_latency(view.latencies)
     if main is None:
         return []
-    value = ms_text(main[1].percentile_ns(99)).removesuffix(" s")
-    unit = " s" if ms_text(main[1].percentile_ns(99)).endswith(" s") else " ms"
+    text = ms_text(main[1].percentile_ns(99) if p99_ns is None else p99_ns)
+    value, unit = text.removesuffix(" s"), " s" if text.endswith(" s") else " ms"
     return [Figure(f"p99 {main[0]}", value, unit, color_index=LATENCY_COLOR)]
 
 

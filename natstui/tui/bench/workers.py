@@ -11,33 +11,30 @@ from rich.cells import cell_len
 from natstui.clean import clean_line
 from natstui.model.bench.counts import TELLING_LATENCIES
 from natstui.model.bench.in_flight import in_flight_msgs
-from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
+from natstui.model.bench.view import BenchmarkView, WorkerKey
+from natstui.tui.bench.charts import rate_now_per_s, recent_values
 from natstui.tui.bench.text import ms_text
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.tui.kit.sparkline import sparkline, tall_sparkline
 from natstui.tui.kit.text import fit
 from natstui.units import UNKNOWN, count_text, rate_text
 
-NOW_S = 1.0
-"""A rate of now is the mean of the last second."""
 SPARK_WIDTH = 20
-_SPARK_SLOTS = 100
-"""Reports that the picture of a worker is of: about ten seconds."""
 
 
-def _rates(points: Sequence[WorkerPoint], name: str) -> list[float]:
-    return [getattr(p, name) / p.interval_s if p.interval_s > 0 else 0.0 for p in points]
+def _recent_rates(
+    view: BenchmarkView, key: WorkerKey, name: str, cells: int
+) -> list[float | None]:
+    """Return what a worker did a second in the last seconds, one value a cell."""
+    rates = [
+        (point.at_us, getattr(point, name) / point.interval_s if point.interval_s > 0 else None)
+        for point in view.series[key]
+    ]
+    return recent_values(view, rates, cells)
 
 
-def _now_per_s(points: Sequence[WorkerPoint], name: str) -> float | None:
-    """Return the mean rate of the last second of reports."""
-    msgs, elapsed_s = 0, 0.0
-    for point in reversed(points):
-        msgs += getattr(point, name)
-        elapsed_s += point.interval_s
-        if elapsed_s >= NOW_S:
-            break
-    return msgs / elapsed_s if elapsed_s > 0 else None
+def _now_text(view: BenchmarkView, key: WorkerKey, name: str) -> str:
+    return rate_text(rate_now_per_s(view, name, [key]))
 
 
 _ACTS = (
@@ -148,9 +145,9 @@ class _Panel:
     def frame(self, key: WorkerKey, cells: int, spark_rows: int) -> list[Looks]:
         """Return the lines of a worker's frame."""
         inner, is_over = cells - 2, _is_over(self._view, key)
-        points, color = self._view.series[key], "dim" if is_over else self._color
+        color = "dim" if is_over else self._color
         number, name = str(key[1]), self._acts[0][1] if self._acts else ""
-        now = "off" if is_over else f"{rate_text(_now_per_s(points, name))}/s" if name else ""
+        now = "off" if is_over else f"{_now_text(self._view, key, name)}/s" if name else ""
         # A role whose name needs it takes the second blank before what the worker does now.
         room = inner - len(number) - len(now) - (4 if now else 3)
         role = fit(clean_line(self._role), max(1, room)).rstrip()
@@ -165,7 +162,7 @@ class _Panel:
             ("─" * (dashes - 2 * len(ends)), "frame"),
             (now, "dim" if is_over else "strong"), (ends + "╮", "frame"),
         ]  # fmt: skip
-        rates = _rates(points[-_SPARK_SLOTS:], name) if name else []
+        rates = _recent_rates(self._view, key, name, inner) if name else []
         sparks = tall_sparkline(rates, inner, spark_rows)
         middle: list[Looks] = [
             [("│", "frame"), *_toned(row, color, spark_rows), ("│", "frame")] for row in sparks
@@ -189,7 +186,7 @@ class _Panel:
         ]
         if not _is_over(self._view, key):
             parts += [
-                f"{act} {rate_text(_now_per_s(points, name))}/s" for act, name in self._acts[1:]
+                f"{act} {_now_text(self._view, key, name)}/s" for act, name in self._acts[1:]
             ]
         text = ""
         for part in parts:
@@ -313,14 +310,14 @@ def _worker(
 ) -> str:
     """Return one worker: number, picture of the first act, share of a core, rates of now."""
     points = view.series[key]
-    rates = "".join(rate_text(_now_per_s(points, name)).rjust(_RATE_CELLS) for _, name in acts)
+    rates = "".join(_now_text(view, key, name).rjust(_RATE_CELLS) for _, name in acts)
     is_over = _is_over(view, key)
     if is_over:
         # Its last rates would be taken for those of now.
         rates = "–".rjust(_RATE_CELLS) * len(acts)
     spark = ""
     if acts and spark_cells:
-        spark = sparkline(_rates(points[-10 * SPARK_WIDTH :], acts[0][1]), spark_cells)
+        spark = sparkline(_recent_rates(view, key, acts[0][1], spark_cells), spark_cells)
     cpu = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
     cpu = "off" if is_over else cpu
     return f"{key[1]:>{number_cells}} {spark.rjust(spark_cells)}{cpu:>4}{rates}"

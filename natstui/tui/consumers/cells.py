@@ -20,12 +20,10 @@ from natstui.model.live.rates import (
     trend_column,
 )
 from natstui.tui.frame.columns import ColumnSpec, natural
-from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView
+from natstui.tui.frame.view import GLYPHS, LOOKS, TREND_WIDTH, ConsumerView
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
-
-TREND_WIDTH = 12
 
 
 def name(view: ConsumerView, row: int) -> Cell:
@@ -143,13 +141,13 @@ def drain(view: ConsumerView, row: int) -> Cell:
 
 def trend(view: ConsumerView, row: int) -> Cell:
     """Pending messages over the last minute, from zero to their own highest."""
-    values = [point.value for point in view.series(row, "pending_msgs")]
+    values = view.minute(view.series(row, "pending_msgs"))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 
 def trend_with_scale(view: ConsumerView, row: int) -> Cell:
     """Pending messages over the last minute, and what the highest mark stands for."""
-    values = [point.value for point in view.series(row, "pending_msgs")]
+    values = view.minute(view.series(row, "pending_msgs"))
     # Each mark is a mean: one message for a moment is less than one.
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
@@ -240,9 +238,9 @@ def _number(key: str, *place: Any, **more: Any) -> ColumnSpec[ConsumerView]:
 _words = partial(_number, align="left", descends=False)
 
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
-    _words("name", 16, 0, name, _by_name("name"), flex=2),
-    _words("stream", 12, 5, stream, _by_name("stream"), flex=2),
-    _words("status", 18, 1, status, _by_status, descends=True),
+    _words("name", 15, 0, name, _by_name("name"), flex=2),
+    _words("stream", 12, 4, stream, _by_name("stream"), flex=2),
+    _words("status", 25, 1, status, _by_status, flex=1, max_width=36, descends=True),
     _words("mode", 4, 16, mode, _by_config("pull")),
     _words("life", 7, 17, life, _by_config("durable")),
     _words("ack", 8, 15, ack_policy, _by_config("ack_policy")),
@@ -250,7 +248,7 @@ CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
     _number("ack_pending", 11, 3, ack_pending, _by("ack_pending_msgs")),
     _number("redelivered", 6, 7, redelivered, _by("redelivered_msgs")),
     _number("waiting", 7, 10, waiting, _by("waiting_pulls_count")),
-    _number("delivered_rate", 7, 4, delivered_rate, _by_rate("delivered_consumer_seq")),
+    _number("delivered_rate", 7, 5, delivered_rate, _by_rate("delivered_consumer_seq")),
     _number("acked_rate", 6, 6, acked_rate, _by_acks),
     _number("lag", 7, 8, lag, _by_lag),
     _number("drain", 7, 9, drain, _by_drain),

@@ -60,6 +60,10 @@ class ConsumersScreen(SelectionScreen):
             lambda spec: self.has_row or (stream is not None and not spec.needs_consumer),
         )
 
+    def tab(self) -> str:
+        """Return its list, also where it was opened from a stream."""
+        return "consumers"
+
     def asset(self) -> Target | None:
         """Return the stream whose consumers are shown, if it is one."""
         return Target(self.stream) if self.stream is not None else None

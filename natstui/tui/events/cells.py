@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from natstui.model.live.state import EVENTS_KEPT, Happening, State
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.happenings import brief_text, event_text, kind_text, look, where_text
-from natstui.tui.frame.view import View
+from natstui.tui.frame.view import TREND_WIDTH, View
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import local_text
-
-TREND_WIDTH = 12
 
 
 class EventView(View):
@@ -73,7 +71,7 @@ class FoldedEvents(EventView):
             first = newest.setdefault((kind_text(event), where_text(event)), row)
             self._alike.setdefault(first, []).append(event.at_us)
 
-    @property
+    @cached_property
     def times_count(self) -> dict[int, int]:
         """Row → how many events are like it."""
         return {row: len(at_us) for row, at_us in self._alike.items()}
@@ -103,16 +101,24 @@ def _time(view: EventView, row: int) -> Cell:
 
 
 def _kind(view: EventView, row: int) -> Cell:
-    """What kind of event: advisories of the server, and what the monitor itself saw; how often."""
+    """What kind of event: advisories of the server, and what the monitor itself saw."""
     event = view.at(row)
-    times = view.times_count.get(row, 1) if isinstance(view, FoldedEvents) else 1
-    text = kind_text(event) if times == 1 else f"{kind_text(event)} ×{times:,}"
-    return Cell(text, look(event))
+    return Cell(kind_text(event), look(event))
+
+
+def _times_count(view: EventView, row: int) -> int:
+    return view.times_count.get(row, 1) if isinstance(view, FoldedEvents) else 1
+
+
+def _times(view: EventView, row: int) -> Cell:
+    """How often the same happened, where repeats are folded."""
+    times_count = _times_count(view, row)
+    return Cell(f"×{times_count:,}" if times_count > 1 else "", look(view.at(row)))
 
 
 def _trend(view: EventView, row: int) -> Cell:
     """How often the same happened in the last minute."""
-    if not isinstance(view, FoldedEvents) or view.times_count.get(row, 1) == 1:
+    if not isinstance(view, FoldedEvents) or _times_count(view, row) == 1:
         return Cell("")
     return Cell(sparkline(view.last_minute(row), TREND_WIDTH), "accent")
 
@@ -140,13 +146,21 @@ _words: Callable[..., ColumnSpec[EventView]] = partial(ColumnSpec, align="left",
 
 EVENT_COLUMNS: tuple[ColumnSpec[EventView], ...] = (
     _words("time", "TIME", 12, 0, _time, _by_time),
-    _words("kind", "KIND", 17, 3, _kind, _by(kind_text)),
+    _words("kind", "KIND", 17, 4, _kind, _by(kind_text)),
+    ColumnSpec(
+        "times",
+        "TIMES",
+        6,
+        3,
+        _times,
+        lambda view: [_times_count(view, row) for row in range(len(view))],
+    ),
     _words("where", "WHERE", 22, 1, _where, _by(where_text), flex=1),
     _words(
         "trend",
         "LAST 1m",
         TREND_WIDTH,
-        4,
+        5,
         _trend,
         _by_time,
         from_width=100,
@@ -154,7 +168,7 @@ EVENT_COLUMNS: tuple[ColumnSpec[EventView], ...] = (
     _words(
         "text",
         "WHAT",
-        40,
+        30,
         2,
         _text,
         _by(event_text),

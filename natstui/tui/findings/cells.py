@@ -13,12 +13,11 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.silences import Silence
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.view import View, severity_cell
+from natstui.tui.frame.view import TREND_WIDTH, View, severity_cell
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
-TREND_WIDTH = 12
 OVER_SHOWN = 50
 """So many findings that are over are listed, the newest first."""
 
@@ -195,7 +194,7 @@ def _trend(view: FindingView, row: int) -> Cell:
     history = state.consumer_history if entity.consumer else state.stream_history
     names = (entity.stream, entity.consumer) if entity.consumer else (entity.stream,)
     key: Key = (*names, entity.created_at_us)
-    values = [point.value for point in history.series(key, name, 60)]
+    values = view.minute(history.series(key, name, 60))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 

@@ -12,6 +12,7 @@ from natstui.model.columns.column import Column
 from natstui.model.live.table import Roster
 from natstui.tui.kit.sparkline import bar
 from natstui.tui.kit.table.rows import Cell
+from natstui.units import UNKNOWN
 
 V = TypeVar("V", bound=Sized)
 R = TypeVar("R")
@@ -83,6 +84,17 @@ def column_spec(
         descends=column.numeric,
         **layout,
     )
+
+
+def with_values(
+    view: V, specs: Sequence[ColumnSpec[V]], rows: Sequence[int]
+) -> list[ColumnSpec[V]]:
+    """Return the columns that have a value in any of these rows: all of them without rows."""
+    return [
+        spec
+        for spec in specs
+        if not rows or any(spec.cell(view, row).text.strip() != UNKNOWN for row in rows)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,12 +115,16 @@ class KeyFooter(Widget, can_focus=False):
         return len(_ORDER) if node is self.app else _ORDER.index(_OWN)
 
     def _fitting(self) -> list[_Key]:
-        """Return the keys there is room for; behind the last one needs no gap."""
+        """Return the keys there is room for, always the one that leaves; the last has no gap."""
         keys, room = self._all(), self.size.width + 1
         if _width(keys) <= room:
             return keys
-        room -= len(_MORE)
-        return [key for at, key in enumerate(keys) if _width(keys[: at + 1]) <= room]
+        quit_rank = _ORDER.index(_QUIT)
+        leaving = [key for key in keys if key.rank == quit_rank]
+        room -= len(_MORE) + _width(leaving)
+        others = [key for key in keys if key.rank != quit_rank]
+        fitting = [key for at, key in enumerate(others) if _width(others[: at + 1]) <= room]
+        return [key for key in keys if key in fitting or key in leaving]
 
     def _at(self, x: int) -> _Key | None:
         """Return the key that is drawn in a column."""

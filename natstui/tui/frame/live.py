@@ -145,7 +145,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the frame around the body."""
-        yield TabBar()
+        yield TabBar(self._tab)
         yield StatusStrip(self.second_line)
         yield self.note
         yield from self.body()
@@ -166,6 +166,19 @@ class LiveScreen(TerminalSized, Screen[None]):
     def second_line(self) -> list[Cell] | None:
         """Return what stands in the place of the account's line; None: nothing of this screen."""
         return None
+
+    def tab(self) -> str:
+        """Return the mode whose list has what the screen is about; empty: the one below it."""
+        return ""
+
+    def _tab(self) -> str:
+        """Return the mode whose tab is lit: of this screen, else of the nearest one below it."""
+        stack = self.app.screen_stack
+        below = stack[: stack.index(self)] if self in stack else stack
+        tabs = (
+            screen.tab() for screen in (self, *reversed(below)) if isinstance(screen, LiveScreen)
+        )
+        return next(filter(None, tabs), self.app.current_mode)
 
     def asset(self) -> Target | None:
         """Return the stream or consumer that the screen is about, if it is about one."""

@@ -176,7 +176,8 @@ class TableScreen(LiveScreen):
 
     def _show(self, view: Any, in_order: Sequence[int]) -> None:
         order = self.ordering.order
-        specs = self.choice.of(self._joined_specs if isinstance(view, Joined) else self.SPECS)
+        specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
+        specs = self.choice.of(specs) if self.choice.chosen else self.offered(view, specs)
         total, before = len(view.rows()), (self.has_row, self._total > 0)
         self.rows, self._total = Rows(view, specs, in_order), total
         if before != (self.has_row, total > 0):
@@ -189,6 +190,10 @@ class TableScreen(LiveScreen):
             self.caption.update(safe(self.ordering.wrong, "error"))
         else:
             self.caption.update(safe(self.caption_text(len(in_order), total)))
+
+    def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
+        """Return the columns that are worth their room while the user chose none."""
+        return specs
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows, out of so many before the filter."""

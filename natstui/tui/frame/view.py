@@ -38,8 +38,13 @@ from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 from natstui.tui.kit.sections import Line, Section, line
+from natstui.tui.kit.sparkline import by_time
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import counted, duration_text
+
+TREND_WIDTH = 12
+"""Cells of the picture of a minute in a table."""
+_MINUTE_US = 60_000_000
 
 LOOKS: Mapping[Level, str] = {
     "ok": "ok", "idle": "dim", "warn": "warn", "bad": "bad", "unknown": "dim",
@@ -87,6 +92,11 @@ class View:
     def stale_us(self) -> int:
         """The age from which a row is stale."""
         return row_stale_after_us(self.state)
+
+    def minute(self, points: Sequence[Point], width: int = TREND_WIDTH) -> list[float | None]:
+        """Return the mean of each part of the minute up to now; None where nothing was polled."""
+        ages = [(float(self.now_mono_us - point.mono_us), point.value) for point in points]
+        return by_time(ages, width, _MINUTE_US, max(self.stale_us, _MINUTE_US // TREND_WIDTH))
 
     def age_s(self, at_us: int | None) -> float | None:
         """Return how long ago a UTC time was, in seconds."""

@@ -39,6 +39,36 @@ def tall_sparkline(values: Sequence[float | None], width: int, rows: int) -> lis
     ]
 
 
+def by_time(
+    points: Sequence[tuple[float, float | None]], width: int, window: float, longest_gap: float
+) -> list[float | None]:
+    """Return the mean of each of `width` equal parts of a window that ends now, oldest first.
+
+    `points` are ages, in the unit of `window`, and values, oldest first. A part without a point
+    has the value of the next one where that is at most `longest_gap` after the one before, else
+    it is None.
+    """
+    sums, counts = [0.0] * width, [0] * width
+    between: list[float | None] = [None] * width
+    before: tuple[int, float] | None = None
+    for age, value in points:
+        part = width - 1 - int(max(0.0, age) * width // window)
+        if _known(value) is None or value is None:
+            before = None
+            continue
+        if before is not None and before[1] - age <= longest_gap:
+            for at in range(max(0, before[0] + 1), part):
+                between[at] = value
+        if part >= 0:
+            sums[part] += value
+            counts[part] += 1
+        before = (part, age)
+    return [
+        total / count if count else gap
+        for total, count, gap in zip(sums, counts, between, strict=True)
+    ]
+
+
 def scaled_sparkline(
     values: Sequence[float | None], width: int, written: Callable[[float], str]
 ) -> str:
@@ -46,7 +76,7 @@ def scaled_sparkline(
     known = [value for value in _grouped(values, width) if value is not None]
     if not known:
         return "–"
-    return f"{sparkline(values, width).lstrip()} 0–{written(max(0.0, *known))}"
+    return f"{sparkline(values, width)} 0–{written(max(0.0, *known))}"
 
 
 def bar(share: float, width: int, empty: str = "░") -> str:

@@ -19,6 +19,7 @@ from textual.filter import LineFilter
 
 from natstui.clean import clean_line, clean_text
 from natstui.tui.kit.looks import style_of
+from natstui.tui.kit.table.rows import Cell
 
 Align = Literal["left", "right"]
 
@@ -30,6 +31,14 @@ _DRIFTING = _FLAG_LETTERS | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
 def safe(text: str, look: str = "") -> Content:
     """Return one harmless line for a Static, a title or a toast; never read as markup."""
     return Content.styled(clean_line(text), style_of(look))
+
+
+def safe_cell(cell: Cell) -> Content:
+    """Return a cell's text as one harmless line in its looks."""
+    text, end = clean_line(cell.text), cell.tail_from
+    if not end:
+        return safe(text, cell.look)
+    return Content.assemble(safe(text[:end], cell.look), safe(text[end:], cell.tail_look))
 
 
 def safe_lines(text: str, look: str = "") -> Content:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from natstui.tui.overview.panels import UNTITLED, PanelId
+from natstui.tui.frame.systems import SystemState
+from natstui.tui.overview.panels import UNTITLED, Panel, PanelId, servers_text
 
 WIDE_FROM_COLUMNS = 100
 """From here on two panels stand beside each other."""
 _FRAME_LINES = 2
 _LEAST_ROWS: Mapping[PanelId, int] = {"wrong": 2}
 _MOST_ROWS: Mapping[PanelId, int] = {"systems": 8, "servers": 9, "wrong": 14}
-_FIRST: Sequence[PanelId] = ("wrong", "servers", "wrong", "systems", "busiest")
-"""Whose band gets a line in turn where there are some left: what is wrong twice."""
+_NEXT: Sequence[PanelId] = ("servers", "systems", "busiest")
+"""Whose band gets a line in turn where what is wrong has enough."""
 
 
 class Place(NamedTuple):
@@ -23,6 +24,11 @@ class Place(NamedTuple):
     width: int
     height: int
     framed: bool = True
+
+    @property
+    def rows_count(self) -> int:
+        """How many rows it has room for."""
+        return self.height - _above(self.id) + (0 if self.framed else _FRAME_LINES)
 
 
 def bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
@@ -37,20 +43,31 @@ def bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
 def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[list[Place]]:
     """Return the place of each panel; `rows_count` has how many rows each could show.
 
-    Where lines are short the events have one without a frame, then none.
+    While what is wrong does not fit, the events have one line without a frame, then none; then
+    servers with a band of their own are left out.
     """
     rows = bands("systems" in rows_count, width)
     framed = dict.fromkeys(rows, True)
     lines = {band: _least_lines(band) for band in rows}
-    if sum(lines.values()) > height:
+    wrong = next(band for band in rows if "wrong" in band)
+    wanted = max(lines[wrong], _wanted_lines(("wrong",), rows_count))
+
+    def is_short() -> bool:
+        return sum(lines.values()) - lines[wrong] + wanted > height
+
+    if is_short():
         framed["events",] = False
         lines["events",] = 1
-    if sum(lines.values()) > height:
+    if is_short():
         lines["events",] = 0
+    if is_short() and ("servers",) in lines:
+        del lines["servers",]
+        rows.remove(("servers",))
+    lines[wrong] += max(0, min(wanted - lines[wrong], height - sum(lines.values())))
     left = height - sum(lines.values())
     while left > 0:
         before = left
-        for panel in _FIRST:
+        for panel in _NEXT:
             band = next((it for it in rows if panel in it), None)
             if band is not None and left > 0 and lines[band] < _wanted_lines(band, rows_count):
                 lines[band] += 1
@@ -68,6 +85,16 @@ def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[
         for band in rows
         if lines[band]
     ]
+
+
+def subtitle_of(
+    places: Mapping[PanelId, Place], servers: Panel, systems: Sequence[SystemState]
+) -> Mapping[PanelId, str]:
+    """Return which panel has who leads in its lower frame; none where every server is shown."""
+    place = places.get("servers")
+    if place is not None and servers.total_count <= place.rows_count:
+        return {}
+    return {"wrong" if place is None else "servers": servers_text(systems)}
 
 
 def _above(panel: PanelId) -> int:

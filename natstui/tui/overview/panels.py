@@ -27,24 +27,26 @@ from natstui.model.live.totals import (
 )
 from natstui.model.servers.leaders import leaders_of
 from natstui.model.servers.server import Servers, ServerSeen
+from natstui.model.servers.words import LEADER
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.text import CALM
-from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.frame.columns import ColumnSpec, Listed, with_values
 from natstui.tui.frame.happenings import kind_text
 from natstui.tui.frame.head.several import system_cell, trouble_of
-from natstui.tui.frame.head.status_text import wrong_text
+from natstui.tui.frame.head.status_text import wrong_cell
 from natstui.tui.frame.systems import Joined, SystemState, joined, joined_specs
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import Rows
-from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView, StreamView
+from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView, StreamView, View
 from natstui.tui.kit.sparkline import bar, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import place
+from natstui.tui.kit.text import fit
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.streams.cells import STREAM_COLUMNS
-from natstui.units import UNKNOWN, bytes_text, count_text, local_text, rate_text
+from natstui.units import bytes_text, count_text, counted, local_text, rate_text
 
 PanelId = Literal["systems", "wrong", "servers", "busiest", "lagging", "events"]
 PANELS: tuple[PanelId, ...] = get_args(PanelId)
@@ -81,25 +83,23 @@ class Panel:
     """What it says without rows."""
     states: Sequence[State] = ()
     """Of the systems that it is about."""
+    total_count: int = 0
+    """How many rows there are, also those that no terminal has room for."""
 
-    @property
-    def title(self) -> str:
-        """Return the words in its frame, with what is wrong."""
+    def title(self, shown_count: int) -> str:
+        """Return the words in its frame: what is wrong, and how many of its rows are shown."""
+        title = TITLES[self.id]
         if self.id == "wrong" and self.rows.order:
-            text, _look = wrong_text(self.states)
-            return f"{TITLES[self.id]}  {text}"
-        return TITLES[self.id]
+            title += f"  {wrong_cell(self.states).text}"
+        if shown_count < self.total_count:
+            title += f"  {shown_count} of {count_text(self.total_count)}"
+        return title
 
     def fitted(self, width: int) -> Panel:
         """Return the panel with the columns that fit in `width` cells: nothing is cut off."""
         rows = _with_sentences(self.rows, width) if self.id == "wrong" else self.rows
-        cells = [rows.cells(row) for row in rows.order[:_ROWS_LOOKED_AT]]
         # A column of unknown values would take the room of one that says something.
-        known = [
-            at for at in range(len(rows.specs))
-            if not cells or any(row[at].text.strip() != UNKNOWN for row in cells)
-        ]  # fmt: skip
-        specs = [rows.specs[at] for at in known]
+        specs = with_values(rows.view, rows.specs, rows.order[:_ROWS_LOOKED_AT])
         layout = place(table_columns(specs), width)
         seen = len(layout.placed) - layout.hidden_count
         kept = sorted(placed.index for placed in layout.placed[:seen])
@@ -170,7 +170,9 @@ class _Worst(Found):
     def __init__(self, state: State) -> None:
         serious = (it for it in state.findings.told() if it.kind.severity != "info")
         self.left_out_count = 0
-        lines = folded(serious)[:MOST_ROWS]
+        every_line = folded(serious)
+        self.lines_count = len(every_line)
+        lines = every_line[:MOST_ROWS]
         self.open = [line.first for line in lines]
         self.others_text = {row: line.others_text for row, line in enumerate(lines)}
         self.silenced, self.over = [], []
@@ -209,7 +211,40 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
         ),
         _panel("events", events, EVENTS, _newest(events), "nothing happened yet"),
     ]
-    return [replace(it, states=states) for it in (found if several else found[1:])]
+    totals: Mapping[PanelId, int] = {
+        "wrong": sum(view.found.lines_count for view in _each(worst)),
+        "lagging": sum(sum(map(bool, state.consumers.columns.pending_msgs)) for state in states),
+    }
+    return [
+        replace(
+            panel, states=states, total_count=totals.get(panel.id, len(panel.rows.view.rows()))
+        )
+        for panel in (found if several else found[1:])
+    ]
+
+
+def _each(view: Any) -> Sequence[Any]:
+    """Return the views of all systems."""
+    return view.views if isinstance(view, Joined) else [view]
+
+
+def servers_text(systems: Sequence[SystemState]) -> str:
+    """Return how many servers there are and which of them lead; empty where none is known."""
+    view = joined(systems, lambda one: server_view(one.state))
+    if not len(view.rows()):
+        return ""
+    parts = [counted(len(view.rows()), "server")]
+    if down_count := sum(len(each.down_s) for each in _each(view)):
+        parts.append(f"{GLYPHS['bad']} {down_count} down")
+    if isinstance(view, Joined):
+        return " · ".join(parts)
+    names = [fit(clean_line(one.name), _NAME_CELLS).rstrip() for one in view.things]
+    metas = [name for row, name in enumerate(names) if view.role(row)[0] == LEADER]
+    led = [view.led(row, "streams") or 0 for row in range(len(names))]
+    parts += [f"{name} leads the meta group" for name in metas[:1]]
+    if most := max(led):
+        parts.append(f"{names[led.index(most)]} leads {most} of {counted(sum(led), 'stream')}")
+    return " · ".join(parts)
 
 
 def calm_text(systems: Sequence[SystemState]) -> str:
@@ -358,20 +393,37 @@ def _system_wrong(view: SystemView, row: int) -> Cell:
     one = view.things[row]
     if trouble := trouble_of(one):
         return Cell(clean_line(trouble), "bad")
-    return Cell(*wrong_text([one.state]))
+    return wrong_cell([one.state])
 
 
 def _total(get: Callable[[State], Total], text: Callable[[float | None], str]) -> Any:
     def cell(view: SystemView, row: int) -> Cell:
-        total = get(view.things[row].state)
-        return Cell(f"{spark(total)} {text(total.now)}")
+        return Cell(" ".join(total_text(view.things[row : row + 1], get, text)))
 
     return cell
 
 
-def spark(total: Total, cells: int = _SPARK_CELLS) -> str:
-    """Return the last minute of a figure in blocks."""
-    return sparkline([point.value for point in total.points], cells)
+def total_text(
+    systems: Sequence[SystemState],
+    get: Callable[[State], Total],
+    text: Callable[[float | None], str],
+    cells: int = _SPARK_CELLS,
+) -> tuple[str, str]:
+    """Return the last minute of a figure of all systems in blocks, and its value now.
+
+    What one of them does not know counts as 0.
+    """
+    totals = [get(one.state) for one in systems]
+    known = [total.now for total in totals if total.now is not None]
+    minutes = [
+        View(one.state, one.late_us).minute(total.points, cells)
+        for one, total in zip(systems, totals, strict=True)
+    ]
+    minute = [
+        None if all(value is None for value in values) else sum(value or 0 for value in values)
+        for values in zip(*minutes, strict=True)
+    ]
+    return sparkline(minute, cells), text(sum(known) if known else None)
 
 
 def _stored(view: SystemView, row: int) -> Cell:

@@ -27,7 +27,8 @@ from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.paint import Look
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected, VisibleChanged
-from natstui.tui.overview.layout import arrange
+from natstui.tui.kit.text import safe
+from natstui.tui.overview.layout import arrange, subtitle_of
 from natstui.tui.overview.panels import PANELS, TITLES, UNTITLED, Panel, PanelId, panels
 from natstui.tui.overview.vitals import VITALS_HELP, vitals
 
@@ -38,6 +39,7 @@ class PanelTable(BigTable):
     DEFAULT_CSS = """
     PanelTable {
         border: round $foreground 25%; border-title-color: $text-accent; border-title-style: bold;
+        border-subtitle-color: $foreground;
         scrollbar-size: 0 0; overflow-y: hidden;
     }
     PanelTable:focus { border: round $primary; }
@@ -141,6 +143,7 @@ class OverviewScreen(LiveScreen):
         size = self.body_container.size
         counts = {id: len(panel.rows.order) for id, panel in self._shown.items()}
         places = {it.id: it for band in arrange(size.width, size.height, counts) for it in band}
+        subtitles = subtitle_of(places, self._shown["servers"], self.where.shown)
         for panel, table in self.tables.items():
             place = places.get(panel)
             table.display = place is not None
@@ -149,7 +152,8 @@ class OverviewScreen(LiveScreen):
             table.styles.width, table.styles.height = place.width, place.height
             table.set_class(not place.framed, "-bare")
             shown = self._shown[panel].fitted(place.width - (2 if place.framed else 0))
-            table.empty, table.border_title = shown.empty, shown.title
+            table.empty, table.border_title = shown.empty, shown.title(place.rows_count)
+            table.border_subtitle = safe(subtitles.get(panel, ""))
             if panel == "busiest" and not shown.rows.order and self.may_add_stream:
                 table.empty += f": create one in {key_of(self, 'screen.streams')} Streams"
             table.show(shown.rows, columns=table_columns(shown.rows.specs))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from natstui.clean import clean_line
-from natstui.model.live.history import Point
 from natstui.model.live.state import State
 from natstui.model.live.totals import Total, delivered_per_s, pending_msgs, stored_per_s
-from natstui.tui.frame.head.status_text import wrong_text
+from natstui.tui.frame.head.status_text import wrong_cell
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.overview.panels import spark, storage_cell
+from natstui.tui.overview.panels import storage_cell, total_text
 from natstui.units import count_text, rate_text
 
 VITALS_HELP = (
@@ -40,28 +39,13 @@ def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
     if any(not state.costs for state in states):
         return [*parts, Cell("waiting for the first poll", "dim")]
     if not is_narrow:
-        parts.append(Cell(*wrong_text(states)))
+        parts.append(wrong_cell(states))
     for title, get, text in _FIGURES:
-        total = summed([get(state) for state in states])
-        parts.append(Cell(f"{title} {spark(total, spark_cells).lstrip()} {text(total.now)}"))
+        minute, now = total_text(systems, get, text, spark_cells)
+        parts.append(Cell(f"{title} {minute} {now}"))
     stored = storage_cell(states, bar_cells)
     parts.append(Cell(f"STORAGE {stored.text}", "", len("STORAGE "), stored.look))
     return parts
-
-
-def summed(totals: Sequence[Total]) -> Total:
-    """Return the totals of several systems as one; what one of them does not know counts as 0."""
-    if len(totals) == 1:
-        return totals[0]
-    known = [one.now for one in totals if one.now is not None]
-    length = max((len(one.points) for one in totals), default=0)
-    points = []
-    # Their polls come at other times: the newest of each belong together.
-    for back in range(length, 0, -1):
-        values = [one.points[-back].value for one in totals if len(one.points) >= back]
-        at_us = next(one.points[-back].mono_us for one in totals if len(one.points) >= back)
-        points.append(Point(at_us, sum(value or 0 for value in values)))
-    return Total(sum(known) if known else None, tuple(points))
 
 
 def _per_s(value: float | None) -> str:

@@ -21,7 +21,7 @@ from natstui.model.servers.words import removable, removal_question, summary
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.action_keys import REMOVE_SERVER
 from natstui.tui.frame.allowed import allowed
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, Order, with_values
 from natstui.tui.frame.live import LiveScreen, Renewing
 from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.screen_part import ScreenPart
@@ -160,6 +160,10 @@ class ServerScreen(TableScreen):
         rates = self._rates if self._rates and state.replay is None else state.servers.rates
         return ServerView(self._shown, rates, self._leaders, down, shown_at_us(state))
 
+    def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
+        """Return the columns without those that nobody reported: the text below says why."""
+        return with_values(view, specs, view.rows())
+
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
         if total:
@@ -176,6 +180,8 @@ class ServerScreen(TableScreen):
         if (seen := self._shown) is None:
             return rest
         parts = [clean_line(summary(seen)), rest.partition("  ·  ")[2]]
+        if self.has_class("-narrow"):
+            parts = parts[:1]
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._problem, *parts] if self._problem else parts)
 

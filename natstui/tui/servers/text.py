@@ -171,14 +171,15 @@ def around_sections(
     seen: Servers | None, chosen: ServerSeen | None, leaders: Leaders
 ) -> list[Section]:
     """Return all sections on the servers that have something to say."""
-    sections = [] if chosen is None else [_chosen_server(chosen)]
+    sections = [] if chosen is None else [_chosen_server(chosen, seen)]
     sections.append(_leaders(seen, leaders))
     if seen is not None:
         sections += [_metas(seen), _accounts(seen), _missing(seen)]
     return [section for section in sections if section.lines]
 
 
-def _chosen_server(one: ServerSeen) -> Section:
+def _chosen_server(one: ServerSeen, seen: Servers | None) -> Section:
+    """Return what is known of a server, and once why there is no more."""
     it = one.jetstream
     lines = [
         line("domain", one.domain or (UNKNOWN if it is None else "none")),
@@ -197,7 +198,13 @@ def _chosen_server(one: ServerSeen) -> Section:
             line("consumers", f"{it.consumers_count}, leads {count_text(it.consumers_led_count)}"),
             line("API requests", f"{it.api_requests_count}, {it.api_inflight_count} in flight"),
         ]
+    lines = [each for each in lines if each.text != UNKNOWN]
+    if seen is not None and seen.source == "account":
+        lines.append(line("", _OF_SYSTEM_ACCOUNT, "dim"))
     return Section(f"SERVER {one.name}", tuple(lines))
+
+
+_OF_SYSTEM_ACCOUNT = "CPU, memory and storage: servers report them to the system account only"
 
 
 def _routes(one: ServerSeen) -> str:

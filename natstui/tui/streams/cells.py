@@ -15,12 +15,11 @@ from natstui.model.live.limits import Fill, is_near, used_percent
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
 from natstui.model.servers.replicas import state_of
 from natstui.tui.frame.columns import ColumnSpec, natural
-from natstui.tui.frame.view import GLYPHS, LOOKS, StreamView, subjects_text
+from natstui.tui.frame.view import GLYPHS, LOOKS, TREND_WIDTH, StreamView, subjects_text
 from natstui.tui.kit.sparkline import bar, scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 
-TREND_WIDTH = 12
 _KINDS = {"stream": "stream", "kv": "KV", "object": "object"}
 
 
@@ -115,13 +114,13 @@ def ingest_points(view: StreamView, row: int, window_s: int = 60) -> list[Point]
 
 def trend(view: StreamView, row: int) -> Cell:
     """Messages stored a second over the last minute, from zero to its own highest."""
-    values = [point.value for point in ingest_points(view, row)]
+    values = view.minute(ingest_points(view, row))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 
 def trend_with_scale(view: StreamView, row: int) -> Cell:
     """Messages stored a second over the last minute, and what the highest mark stands for."""
-    values = [point.value for point in ingest_points(view, row)]
+    values = view.minute(ingest_points(view, row))
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 

@@ -544,6 +544,17 @@ def test_what_clients_leave_behind_is_one_info_of_the_stream(
     assert "NT-S53" not in life.open
 
 
+def test_a_consumer_that_nothing_was_delivered_of_does_not_work_before_a_cause_is_known() -> None:
+    life = Life({"durable": True})
+    life.poll(pending_msgs=7, delivered_consumer_seq=0, waiting_pulls_count=0)
+    verdict = consumer_verdict(life.state, 0)
+    assert (verdict.level, verdict.word) == ("idle", "no delivery yet")
+    assert verdict.evidence == "7 pending, none was delivered yet"
+    assert statuses(life.state)[0].word == verdict.word
+    life.poll(pending_msgs=6, delivered_consumer_seq=1, ack_pending_msgs=0, waiting_pulls_count=1)
+    assert consumer_verdict(life.state, 0).word == "catching up"
+
+
 def test_a_consumer_that_is_not_durable_and_in_use_is_judged_as_any_other() -> None:
     life = Life(EPHEMERAL | {"max_ack_pending_msgs": 10})
     life.polls(20, ack_pending_msgs=10, pending_msgs=5, waiting_pulls_count=1,

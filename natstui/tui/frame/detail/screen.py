@@ -118,6 +118,10 @@ class DetailScreen(ChartedScreen):
         super().__init__()
         self.stream, self.consumer = stream, consumer
 
+    def tab(self) -> str:
+        """Return the list that has the stream or consumer shown."""
+        return "consumers" if self.consumer else "streams"
+
     def asset(self) -> Target | None:
         """Return the stream or consumer shown."""
         return Target(self.stream, self.consumer)

@@ -25,7 +25,7 @@ from natstui.model.records.recording import RecordingChanged
 from natstui.model.servers.versions import too_old
 from natstui.tui.frame.view import GLYPHS
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.text import safe
+from natstui.tui.kit.text import safe_cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 # Only these: an unknown name would end the viewer, and recordings come from anywhere.
@@ -131,17 +131,19 @@ def _is_unseen(state: State) -> bool:
     return unread and not len(state.streams)
 
 
-def wrong_text(states: Sequence[State]) -> tuple[str, str]:
-    """Return how many findings are open, in signs, and the look of the worst."""
+def wrong_cell(states: Sequence[State]) -> Cell:
+    """Return how many findings are open, in signs; each severity has its own look."""
     counts = open_counts(states)
     critical, warnings = counts["critical"], counts["warning"]
     parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
     parts += [f"{GLYPHS['warn']}{count_text(warnings)}"] if warnings else []
     if not parts and any(map(_is_unseen, states)):
-        return "? not judged", "warn"
+        return Cell("? not judged", "warn")
     if not parts:
-        return f"{GLYPHS['ok']} fine", "ok"
-    return " ".join(parts), "bad" if critical else "warn"
+        return Cell(f"{GLYPHS['ok']} fine", "ok")
+    if len(parts) == 2:
+        return Cell(" ".join(parts), "bad", len(parts[0]), "warn")
+    return Cell(parts[0], "bad" if critical else "warn")
 
 
 def recording_cell(recording: RecordingChanged) -> Cell:
@@ -242,7 +244,7 @@ def joined(parts: list[Cell], width: int) -> Content:
     """Return parts side by side; what does not fit is left out from the right."""
     line, used = Content(), 0
     for part in parts:
-        content = safe(part.text, part.look)
+        content = safe_cell(part)
         gap = 2 if used else 0
         room = width - used - gap
         if content.cell_length > room:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from textual import events
@@ -11,10 +11,10 @@ from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
-from natstui.tui.frame.head.status_text import wrong_text
+from natstui.tui.frame.head.status_text import wrong_cell
 from natstui.tui.frame.systems import Where
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.text import safe
+from natstui.tui.kit.text import safe_cell
 from natstui.units import count_text
 
 
@@ -65,9 +65,9 @@ def counts(states: Sequence[State]) -> dict[str, Cell]:
         ),
     }
     found = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
-    text, look = wrong_text(states)
-    if look != "ok":
-        found["findings"] = Cell(text, look)
+    wrong = wrong_cell(states)
+    if wrong.look != "ok":
+        found["findings"] = wrong
     if any(state.benchmark and not state.benchmark.finished for state in states):
         found["benchmark"] = Cell("●", "ok")
     return found
@@ -119,8 +119,10 @@ class TabBar(Static):
     TabBar { dock: top; width: 100%; height: 1; background: $panel; color: $foreground; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, current: Callable[[], str]) -> None:
+        """`current` returns the mode whose tab is lit."""
         super().__init__(markup=False)
+        self._current = current
         self._states: Sequence[State] = ()
         self._keys: dict[str, str] = {}
         self._ends: list[tuple[int, str]] = []
@@ -141,12 +143,12 @@ class TabBar(Static):
 
     def _draw(self) -> None:
         tabs = tab_cells(
-            self.app.current_mode, counts(self._states), self._known_keys(), self.size.width
+            self._current(), counts(self._states), self._known_keys(), self.size.width
         )
         line, self._ends, end = Content(), [], 0
         for mode, cells in tabs:
             for cell in cells:
-                line = Content.assemble(line, safe(cell.text, cell.look))
+                line = Content.assemble(line, safe_cell(cell))
                 end += len(cell.text)
             self._ends.append((end, mode))
         self.update(line)

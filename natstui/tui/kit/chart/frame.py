@@ -136,6 +136,10 @@ class ChartData:
     marks: tuple[Mark, ...] = ()
     first_color: int = 0
     """Which colour the first series has, so that charts side by side can have different ones."""
+    overall: tuple[float | None, ...] = ()
+    """What the legend shows of each series in the place of its newest value: of all the time."""
+    overall_word: str = ""
+    """What these are: mean, total."""
 
     def role(self, index: int) -> int:
         """Return the palette number of a series; both ends of a band have one."""

@@ -47,15 +47,22 @@ def _moment(data: ChartData, at_s: float) -> str:
 def legend_runs(
     data: ChartData | None, room: int, values: Sequence[float | None] | None = None
 ) -> Runs:
-    """Return each line's sample, label and value, the newest if not told; what fits of them."""
+    """Return each line's sample, label and value; what fits of them.
+
+    Without `values` it is the one overall, with the word for it, else the newest.
+    """
     if data is None:
         return []
     labels = [clean_line(series.label) for series in data.series]
-    if values is None:
+    word = ""
+    if values is None and data.overall:
+        values, word = data.overall, data.overall_word
+    elif values is None:
         values = [series.values[-1] if series.values else None for series in data.series]
     texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
     samples = _samples(data)
-    whole = [*_events_runs(data), *_runs(samples, labels, texts)]
+    named = [(f" {word}", AXES_ROLE)] if word else []
+    whole = [*_events_runs(data), *named, *_runs(samples, labels, texts)]
     if cells_of(whole) <= room:
         return whole
     share = max(1, room // max(1, len(labels)) - _BESIDE_LABEL)

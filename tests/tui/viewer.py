@@ -93,7 +93,7 @@ class Viewer:
         found = {}
         for row in source.order:
             cells = source.cells(row)
-            texts = {s.id: c.text for s, c in zip(self.table.SPECS, cells, strict=True)}
+            texts = {s.id: c.text for s, c in zip(source.specs, cells, strict=True)}
             found[texts[self.table.SPECS[0].id]] = texts
         return found
 

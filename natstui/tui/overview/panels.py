@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
+from natstui.model.columns.servers import ServerRow
 from natstui.model.findings.finding import Finding, folded, worst_first
 from natstui.model.findings.thresholds import STORE_FULL_SHARE, STORE_NEAR_SHARE
 from natstui.model.live.rates import trend_per_s
@@ -230,17 +231,18 @@ def _each(view: Any) -> Sequence[Any]:
 
 def servers_text(systems: Sequence[SystemState]) -> str:
     """Return how many servers there are and which of them lead; empty where none is known."""
-    view = joined(systems, lambda one: server_view(one.state))
-    if not len(view.rows()):
+    views = [server_view(one.state) for one in systems]
+    servers: list[ServerRow] = [view.at(row) for view in views for row in view.rows()]
+    if not servers:
         return ""
-    parts = [counted(len(view.rows()), "server")]
-    if down_count := sum(len(each.down_s) for each in _each(view)):
+    parts = [counted(len(servers), "server")]
+    if down_count := sum(server.down_s is not None for server in servers):
         parts.append(f"{GLYPHS['bad']} {down_count} down")
-    if isinstance(view, Joined):
+    if len(systems) > 1:
         return " · ".join(parts)
-    names = [fit(clean_line(one.name), _NAME_CELLS).rstrip() for one in view.things]
-    metas = [name for row, name in enumerate(names) if view.role(row)[0] == LEADER]
-    led = [view.led(row, "streams") or 0 for row in range(len(names))]
+    names = [fit(clean_line(server.seen.name), _NAME_CELLS).rstrip() for server in servers]
+    metas = [name for name, server in zip(names, servers, strict=True) if server.role == LEADER]
+    led = [server.streams_led_count or 0 for server in servers]
     parts += [f"{name} leads the meta group" for name in metas[:1]]
     if most := max(led):
         parts.append(f"{names[led.index(most)]} leads {most} of {counted(sum(led), 'stream')}")

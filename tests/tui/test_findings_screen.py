@@ -22,7 +22,7 @@ from natstui.model.findings.finding import Entity, Finding, Findings, Watched
 from natstui.model.live.state import State
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.form import ConsumerForm
-from natstui.tui.findings.advice import ADVISED, place_of
+from natstui.tui.findings.advice import ADVISED, advised, place_of
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import CALM
@@ -132,6 +132,15 @@ def test_advice_has_the_names_that_are_known_as_a_shell_takes_them() -> None:
     assert "`nats stream rmm S SEQ`" in finding(kinds.POISON, 1).act
     no_pulls = Finding(kinds.NO_PULLS, Entity("S", "$(x)", 5), 1, "")
     assert "`nats consumer next S '$(x)'`" in no_pulls.act
+
+
+def test_the_form_of_a_stream_opens_at_the_limit_that_is_reached() -> None:
+    entity = Entity("S", "C", 5)
+    assert advised(Finding(kinds.SKIPPED, entity, 1, "")) == ("edit-stream max_bytes",)
+    for number, path in (("max_msgs", "max_msgs"), ("max_age_s", "max_age")):
+        lost = Finding(kinds.SKIPPED, entity, 1, "", numbers={"lost_msgs": 5, number: 100})
+        assert advised(lost) == (f"edit-stream {path}",)
+        assert path in {field.path for field in STREAM_FIELDS}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.code)

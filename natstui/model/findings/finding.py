@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.kind import STREAM_LIMITS, Kind, StreamLimit, with_limit
 from natstui.model.findings.facts.memory import Memory
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
@@ -101,10 +101,18 @@ class Finding:
         return self.kind.severity_level
 
     @property
+    def limit(self) -> StreamLimit | None:
+        """The limit of its stream that is reached; None where it is about none."""
+        return next((STREAM_LIMITS[name] for name in self.numbers if name in STREAM_LIMITS), None)
+
+    @property
     def act(self) -> str:
-        """What to do about it: the advice of its kind, with the names that are known."""
+        """What to do about it: the advice of its kind, with the names and limit that are known."""
+        limit, advice = self.limit, self.kind.act
+        if limit is not None:
+            advice = with_limit(advice, limit)
         sequence = str(self.sequences[0]) if self.sequences else ""
-        return with_names(self.kind.act, self.entity.stream, self.entity.consumer, sequence)
+        return with_names(advice, self.entity.stream, self.entity.consumer, sequence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from natstui.model.findings.catalogue import consumers as c
 from natstui.model.findings.catalogue import settings as k
 from natstui.model.findings.catalogue import streams as s
-from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.kind import ANY_LIMIT_PATH, Kind
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import Target, made_at_us
@@ -79,6 +79,8 @@ ADVISED: Mapping[Kind, tuple[str, ...]] = {
 """Actions by their names, those of forms with the field that is meant; the first is the best."""
 
 _ON_MESSAGES = {"delete_message", "publish-again"}
+_ANY_LIMIT = f"edit-stream {ANY_LIMIT_PATH}"
+"""Leads to the limit that is reached."""
 
 
 def name_of(advised: str) -> str:
@@ -89,6 +91,9 @@ def name_of(advised: str) -> str:
 def advised(finding: Finding) -> tuple[str, ...]:
     """Return the actions that its advice means; none where there is no key for it."""
     known = ADVISED.get(finding.kind, ())
+    if finding.limit is not None:
+        path = f"edit-stream {finding.limit.path}"
+        known = tuple(path if what == _ANY_LIMIT else what for what in known)
     if finding.sequences:
         return known
     return tuple(what for what in known if what not in _ON_MESSAGES)

@@ -418,6 +418,19 @@ def test_a_new_consumer_gets_its_time() -> None:
     assert life.state.findings.open()[0].kind.severity == "warning"
 
 
+def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:
+    life = Life()
+    life.consumer["created_at_us"] = at_us(-1)
+    for pending in (100, 110, 40):
+        life.poll(pending_msgs=pending, delivered_consumer_seq=0, delivered_stream_seq=0)
+        verdict = consumer_verdict(life.state, 0)
+        assert (verdict.word, verdict.level) == ("not delivered yet", "idle"), pending
+        assert statuses(life.state)[0].word == verdict.word
+        assert verdict.evidence == f"{pending} pending, none was ever delivered"
+    life.poll(pending_msgs=39, ack_pending_msgs=1, delivered_consumer_seq=1, waiting_pulls_count=1)
+    assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word != verdict.word
+
+
 @pytest.mark.parametrize("every_s", [12, 20, 60])
 def test_a_client_that_comes_at_its_own_pace_is_healthy(every_s: int) -> None:
     life, delivered, pending, delivered_s = Life(), 100, 0, -1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.model.findings.life import Life, at_us
@@ -224,7 +226,42 @@ def test_messages_that_the_stream_removed_before_delivery_are_counted() -> None:
     finding = life.open["NT-C12"]
     text = "20 messages removed before delivery, from 41 to 60; max messages is 100"
     assert finding.text == text
-    assert "nats stream edit S --max-bytes SIZE" in finding.act
+    advice = "`nats stream edit S --max-msgs NUMBER` or `e` on the stream raises max messages"
+    assert finding.act.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        ({"max_msgs": 100, "max_bytes": 10**9}, "--max-msgs NUMBER` or"),
+        ({"max_msgs": 10**6, "max_bytes": 1000}, "--max-bytes SIZE` or"),
+        ({"max_msgs": 10**6, "max_age_ns": 10**9}, "--max-age DURATION` or"),
+    ],
+)
+def test_advice_about_messages_lost_before_ack_names_the_limit_that_is_reached(
+    config: dict[str, Any], advice: str
+) -> None:
+    life = Life({}, config)
+    life.polls(2, waiting_pulls_count=1, pending_msgs=100, delivered_at_us=at_us(1))
+    for seq in range(5):
+        life.advise("terminated", seq, reason="Unacknowledged message was deleted")
+    life.polls(2)
+    assert advice in life.open["NT-C48"].act
+
+
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        ({"max_msgs": 100, "max_bytes": 10**9}, "raise max messages or set discard old"),
+        ({"max_msgs": 10**6, "max_bytes": 1000}, "raise max bytes or set discard old"),
+    ],
+)
+def test_advice_about_a_full_stream_names_the_limit_that_is_reached(
+    config: dict[str, Any], advice: str
+) -> None:
+    life = Life({}, {"discard": "new", **config})
+    life.polls(2)
+    assert advice in life.open["NT-S05"].act
 
 
 def test_a_filter_that_matches_nothing_is_told_though_nothing_is_pending() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.kind import ANY_LIMIT_LABEL, ANY_LIMIT_OPTION, Kind
 from natstui.model.findings.catalogue.status import UNEXPLAINED, Status
 from natstui.model.findings.thresholds import (
     FALLING_WINDOW_S,
@@ -101,8 +101,8 @@ SKIPPED = Kind(
     "NT-C12", "consumer", "critical", "messages lost before delivery",
     "the stream removed messages before this consumer received them: a limit is too small",
     "how far the consumer is behind, compared with the limits of the stream",
-    "`nats stream edit STREAM --max-bytes SIZE` (or --max-msgs, --max-age) or `e` on the stream "
-    "raises the limit; or start more clients of the consumer",
+    f"`nats stream edit STREAM {ANY_LIMIT_OPTION} or `e` on the stream raises {ANY_LIMIT_LABEL}; "
+    "or start more clients of the consumer",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 OWN_THRESHOLD = Kind(
@@ -280,8 +280,8 @@ LOST_BEFORE_ACK = Kind(
     "NT-C48", "consumer", "warning", "messages lost before ack",
     "the stream removed messages that were delivered and not acked: they cannot be redelivered",
     "whether the stream's limits remove messages before the client acks them",
-    "`nats stream edit STREAM --max-bytes SIZE` (or --max-msgs, --max-age) or `e` on the stream "
-    "raises the limit; ack faster in the client",
+    f"`nats stream edit STREAM {ANY_LIMIT_OPTION} or `e` on the stream raises {ANY_LIMIT_LABEL}; "
+    "ack faster in the client",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 PROCESSED_TWICE = Kind(

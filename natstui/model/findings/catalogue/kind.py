@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Severity = Literal["critical", "warning", "info"]
 EntityKind = Literal["account", "stream", "consumer", "monitoring", "server", "client"]
@@ -15,6 +15,37 @@ _RANKS: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
 
 LIST_ACTIONS_KEY = "`.`"
 """How advice names the key of its actions: by default that of the list of findings."""
+
+
+class StreamLimit(NamedTuple):
+    """A limit of a stream, as advice names it."""
+
+    option: str
+    """Of `nats stream edit`, with its value."""
+    label: str
+    """For people, as other findings call it."""
+    path: str
+    """Of its field in the form of a stream."""
+
+
+STREAM_LIMITS: dict[str, StreamLimit] = {
+    "max_msgs": StreamLimit("--max-msgs NUMBER", "max messages", "max_msgs"),
+    "max_bytes": StreamLimit("--max-bytes SIZE", "max bytes", "max_bytes"),
+    "max_age_s": StreamLimit("--max-age DURATION", "max age", "max_age"),
+}
+"""The limits that remove or refuse messages, by the name of the number that says it is reached."""
+ANY_LIMIT_OPTION = "--max-bytes SIZE` (or --max-msgs, --max-age)"
+"""Stands in advice for the option of the limit that is reached."""
+ANY_LIMIT_LABEL = "the limit"
+"""Stands in advice for the label of the limit that is reached."""
+ANY_LIMIT_PATH = "max_bytes"
+"""Stands in an advised form for the field of the limit that is reached."""
+
+
+def with_limit(advice: str, limit: StreamLimit) -> str:
+    """Return advice that names the limit that is reached where it means any."""
+    named = advice.replace(ANY_LIMIT_OPTION, f"{limit.option}`")
+    return named.replace(ANY_LIMIT_LABEL, limit.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

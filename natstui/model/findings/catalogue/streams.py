@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.kind import ANY_LIMIT_LABEL, Kind
 from natstui.model.findings.thresholds import LEADERS_WINDOW_S, STEADY_RUN_S, STOPPED_LEAST_S
 
 S_UNREACHABLE = Kind(
@@ -35,7 +35,7 @@ S_LOST = Kind(
 S_REFUSING = Kind(
     "NT-S05", "stream", "critical", "stream full", "the stream is full and rejects publishes",
     "what fills the stream: publishers, or consumers that do not ack",
-    "raise the limits or set discard old (`e`); purge messages (`P`)",
+    f"raise {ANY_LIMIT_LABEL} or set discard old (`e`); purge messages (`P`)",
     "Insights JETSTREAM_010", 0.0, 0.0, ("full",),
 )  # fmt: skip
 S_SILENT = Kind(
@@ -93,14 +93,14 @@ S_NEAR = Kind(
     "NT-S26", "stream", "warning", "stream nearly full",
     "the stream is near a limit; beyond it, publishes or consumers are rejected",
     "what fills the stream, and how fast",
-    "raise the limits (`e`); purge messages that are not needed (`P`)",
+    f"raise {ANY_LIMIT_LABEL} (`e`); purge messages that are not needed (`P`)",
     "Insights (message limit) and JETSTREAM_010; `nats audit` JETSTREAM_003", 0.0, 2.0, ("near",),
 )  # fmt: skip
 S_FULL_SOON = Kind(
     "NT-S42", "stream", "warning", "stream full soon",
     "growing at this rate, the stream soon reaches a limit and rejects publishes",
     "what fills the stream, and whether that continues",
-    "raise the limits (`e`); purge messages that are not needed (`P`)",
+    f"raise {ANY_LIMIT_LABEL} (`e`); purge messages that are not needed (`P`)",
     "", 0.0, 2.0, ("full soon", "full soon, trend", "full soon, held"),
 )  # fmt: skip
 S_SUBJECTS = Kind(

@@ -686,9 +686,10 @@ def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int |
     text = f"{text} from {sequences[0]} to {sequences[1]}"
     if f.lost_per_min is not None:
         text += f", {f.lost_per_min:,.0f} a minute"
-    limit = f.stream.removing_limit if f.stream else None
+    limit = f.stream.removing_limit_text if f.stream else None
     text += f"; {limit}" if limit else ""
-    return Seen(text, since_us, sequences, {"lost_msgs": count})
+    reached = f.stream.removing_limit if f.stream else {}
+    return Seen(text, since_us, sequences, {"lost_msgs": count, **reached})
 
 
 def lost_before_ack(f: Facts, known: bool) -> Found:
@@ -700,7 +701,7 @@ def lost_before_ack(f: Facts, known: bool) -> Found:
         return None
     text = f"{counted(removed.total_count, 'message')} removed before their ack"
     return Seen(f"{text}: {_named(removed.sequences)}", removed.first_at_us, removed.sequences,
-                {"lost_msgs": removed.total_count})  # fmt: skip
+                {"lost_msgs": removed.total_count, **f.stream.removing_limit})  # fmt: skip
 
 
 def rolled_back(f: Facts, known: bool) -> Found:

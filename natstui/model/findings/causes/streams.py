@@ -140,10 +140,11 @@ def full(f: Facts, known: bool) -> Found:
     # A full queue whose clients work has room for a moment, and is full again.
     least = (config.max_msgs or 0) * (FULL_LEAVE_SHARE if known else 1)
     if config.max_msgs and stored >= least:
-        return Seen(f"{stored} of {config.max_msgs} messages: publishes are rejected")
+        text = f"{stored} of {config.max_msgs} messages: publishes are rejected"
+        return Seen(text, numbers={"max_msgs": config.max_msgs})
     if bytes_are_full(Fill(stored, size, None, config.max_bytes), losing=False):
-        text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}"
-        return Seen(f"{text}: publishes are rejected")
+        text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}: publishes are rejected"
+        return Seen(text, numbers={"max_bytes": config.max_bytes or 0})
     return None
 
 
@@ -193,8 +194,9 @@ def nearly_full(f: Facts, known: bool) -> Found:
         return Seen(f"{consumers} of {config.max_consumers_count} consumers")
     if _used_share(f) < NEAR_SHARE:
         return None
-    full_s = _full_in_s(f)
-    return Seen(_level(f) + (f", full in {duration_text(full_s)}" if full_s is not None else ""))
+    full_s, (level, limit) = _full_in_s(f), _level(f)
+    soon = f", full in {duration_text(full_s)}" if full_s is not None else ""
+    return Seen(level + soon, numbers=limit)
 
 
 def full_soon(f: Facts, known: bool) -> Found:
@@ -205,8 +207,8 @@ def full_soon(f: Facts, known: bool) -> Found:
     if full_s is None or full_s >= FULL_SOON_S:
         return None
     # The first messages of a stream, or a burst, are no trend.
-    hold_s = min(FULL_SOON_HELD_S, full_s / 10)
-    return Seen(f"{_level(f)}, full in {duration_text(full_s)}", hold_s=hold_s)
+    hold_s, (level, limit) = min(FULL_SOON_HELD_S, full_s / 10), _level(f)
+    return Seen(f"{level}, full in {duration_text(full_s)}", numbers=limit, hold_s=hold_s)
 
 
 def _used_share(f: Facts) -> float:
@@ -226,15 +228,16 @@ def _shares(f: Facts, config: StreamConfiguration) -> tuple[float, float]:
     )
 
 
-def _level(f: Facts) -> str:
-    """Return what it keeps, and how much it may keep, of the limit nearest to it."""
+def _level(f: Facts) -> tuple[str, dict[str, float]]:
+    """Return what it keeps of the limit nearest to it, for people, and that limit by its name."""
     config = f.config
     assert config is not None
     of_msgs, of_bytes = _shares(f, config)
     if of_msgs >= of_bytes:
-        return f"{f.columns.stored_msgs[f.row]} of {config.max_msgs} messages"
-    size = f.columns.stored_bytes[f.row]
-    return f"{bytes_text(size)} of {bytes_text(config.max_bytes or 0)}"
+        text = f"{f.columns.stored_msgs[f.row]} of {config.max_msgs} messages"
+        return text, {"max_msgs": config.max_msgs or 0}
+    size, most_bytes = f.columns.stored_bytes[f.row], config.max_bytes or 0
+    return f"{bytes_text(size)} of {bytes_text(most_bytes)}", {"max_bytes": most_bytes}
 
 
 def _full_in_s(f: Facts) -> float | None:

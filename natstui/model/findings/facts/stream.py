@@ -7,6 +7,7 @@ from functools import cached_property
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.assets.subjects import contains
+from natstui.model.findings.catalogue.kind import STREAM_LIMITS
 from natstui.model.findings.facts.fact import stream_fact
 from natstui.model.findings.facts.memory import Memory, Purged
 from natstui.model.findings.facts.row import (
@@ -33,6 +34,12 @@ from natstui.units import bytes_text, duration_text
 
 _US = 1_000_000
 _TRANSFORM = "subject_transform"
+
+
+def _limit_text(name: str, value: float) -> str:
+    if name == "max_age_s":
+        return duration_text(value)
+    return bytes_text(round(value)) if name == "max_bytes" else f"{value:,.0f}"
 
 
 class StreamFacts:
@@ -128,22 +135,28 @@ class StreamFacts:
         return bool(config.max_msgs or config.max_bytes or config.max_age_ns)
 
     @property
-    def removing_limit(self) -> str | None:
-        """The limit that removes its oldest messages, and how long it keeps them, for people."""
+    def removing_limit(self) -> dict[str, float]:
+        """The value of the limit that removes its oldest messages, by its name; empty if none."""
         config, columns, row = self.config, self.columns, self.row
         if config is None:
-            return None
-        limit = None
-        if is_near(columns.stored_msgs[row], config.max_msgs):
-            limit = f"max messages is {config.max_msgs:,}"
-        elif is_near(columns.stored_bytes[row], config.max_bytes):
-            limit = f"max bytes is {bytes_text(config.max_bytes or 0)}"
-        elif config.max_age_ns:
-            return f"max age is {duration_text(config.max_age_ns / 1e9)}"
-        first_at_us = columns.first_at_us[row]
-        if limit is None or first_at_us is None or first_at_us >= self.at_us:
-            return limit
-        return f"{limit}, it keeps the last {duration_text((self.at_us - first_at_us) / _US)}"
+            return {}
+        if config.max_msgs and is_near(columns.stored_msgs[row], config.max_msgs):
+            return {"max_msgs": config.max_msgs}
+        if config.max_bytes and is_near(columns.stored_bytes[row], config.max_bytes):
+            return {"max_bytes": config.max_bytes}
+        return {"max_age_s": config.max_age_ns / 1e9} if config.max_age_ns else {}
+
+    @property
+    def removing_limit_text(self) -> str | None:
+        """The limit that removes its oldest messages, and how long it keeps them, for people."""
+        for name, value in self.removing_limit.items():
+            limit = f"{STREAM_LIMITS[name].label} is {_limit_text(name, value)}"
+            first_at_us = self.columns.first_at_us[self.row]
+            if name == "max_age_s" or first_at_us is None or first_at_us >= self.at_us:
+                return limit
+            kept_s = (self.at_us - first_at_us) / _US
+            return f"{limit}, it keeps the last {duration_text(kept_s)}"
+        return None
 
     @property
     def recreated_at_us(self) -> int | None:

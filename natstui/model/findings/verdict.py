@@ -10,6 +10,7 @@ from natstui.model.findings.catalogue.status import (
     IDLE,
     NO_DELIVERY,
     QUIET,
+    REPLAYING,
     SOURCING,
     STORING,
     UNUSED,
@@ -81,6 +82,8 @@ def statuses(state: State) -> list[Status | Kind]:
             found[row] = SOURCING
         elif status in (WORKING, NO_DELIVERY) and _is_left(state, row):
             found[row] = UNUSED
+        elif status in (IDLE, UP_TO_DATE) and _is_replaying(state, row):
+            found[row] = REPLAYING
     return found
 
 
@@ -103,6 +106,21 @@ def _is_left(state: State, row: int) -> bool:
     return ConsumerFacts(state, row).is_left
 
 
+def _is_replaying(state: State, row: int) -> bool:
+    """Return whether the next message waits for its time; it is not pending any more."""
+    columns = state.consumers.columns
+    config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
+    # Few configurations are read.
+    if config is None or config.filter_subjects or '"original"' not in config.config_json:
+        return False
+    facts = ConsumerFacts(state, row)
+    stream = facts.stream
+    if stream is None or facts.settings.get("replay_policy") != "original":
+        return False
+    behind = stream.columns.last_seq[stream.row] - columns.delivered_stream_seq[row]
+    return behind > stream.columns.deleted_msgs[stream.row]
+
+
 def consumer_verdict(state: State, row: int) -> Verdict:
     """Return the status of the consumer in `row` of `state.consumers`, with its evidence."""
     history, key = state.consumer_history, state.consumers.roster.keys[row]
@@ -121,6 +139,7 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     if status in (WORKING, NO_DELIVERY) and _is_left(state, row):
         text, status = f"{pending} pending, no client uses it: the server removes it", UNUSED
     elif status in (UP_TO_DATE, IDLE):
+        status = REPLAYING if _is_replaying(state, row) else status
         text = status.sentence
     elif status is NO_DELIVERY:
         text = f"{pending} pending, none was delivered yet"

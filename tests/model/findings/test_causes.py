@@ -431,6 +431,23 @@ def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:
     assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word != verdict.word
 
 
+def test_a_consumer_whose_next_message_waits_for_its_time_is_not_idle() -> None:
+    config = {"settings": {"replay_policy": "original"}}
+    for changed, deleted, word in (
+        ({}, 0, "replaying"),
+        # What was deleted behind it is not delivered any more.
+        ({}, 1, "idle"),
+        ({"filter_subjects": ("s.>",)}, 0, "idle"),
+        ({"settings": {}}, 0, "idle"),
+    ):
+        life = Life(config | changed, {"subjects": ("s.>",)})
+        stream = {"last_seq": 101, "deleted_msgs": deleted}
+        life.polls(3, stream=stream, delivered_stream_seq=100, delivered_consumer_seq=100,
+                   ack_floor_stream_seq=100, ack_floor_consumer_seq=100,
+                   waiting_pulls_count=1)  # fmt: skip
+        assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == word
+
+
 @pytest.mark.parametrize("every_s", [12, 20, 60])
 def test_a_client_that_comes_at_its_own_pace_is_healthy(every_s: int) -> None:
     life, delivered, pending, delivered_s = Life(), 100, 0, -1

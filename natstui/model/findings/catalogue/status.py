@@ -26,6 +26,9 @@ CATCHING_UP = Status(
     3, "ok", "catching up", "the backlog shrinks: messages are delivered faster than they arrive"
 )
 WORKING = Status(2, "ok", "working", "messages are delivered and acknowledged")
+REPLAYING = Status(
+    1, "ok", "replaying", "the next message is delivered as late as it was published"
+)
 NO_DELIVERY = Status(2, "idle", "no delivery yet", "messages are pending, none was delivered yet")
 UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing waiting for an ack")
 IDLE = Status(0, "idle", "idle", "nothing pending, nothing waiting for an ack")

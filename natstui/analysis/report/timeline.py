@@ -40,8 +40,9 @@ _LOOK_OF_CODE: dict[str, str] = {
     },
     **{
         kind.code: "stuck"
-        for kind in (consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.ACK_LIMIT,
-                     consumers.STALLED, consumers.FLOW_STALL, consumers.NOT_ACKNOWLEDGED)
+        for kind in (consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.OTHER_GROUP,
+                     consumers.WITHOUT_GROUP, consumers.ACK_LIMIT, consumers.STALLED,
+                     consumers.FLOW_STALL, consumers.NOT_ACKNOWLEDGED)
     },
     **{
         kind.code: "redelivering"

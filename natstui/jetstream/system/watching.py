@@ -29,7 +29,7 @@ from natstui.model.clients.watch import (
     MOST_CONNECTIONS,
     ConnectionsRead,
     clients_read,
-    shared_subjects,
+    subscribed_groups,
 )
 from natstui.model.records.record import Advisory
 from natstui.model.servers.server import Missing, Servers
@@ -163,11 +163,11 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
                 sink.add(ConnectionsRead(_now_us(), busiest(seen, MOST_CONNECTIONS)))
             closed, missing = await _closed(client)
             subscriptions_count = sum(row.subscriptions_count for row in rows)
-            shared = None
+            groups = None
             if subscriptions_count <= _MOST_SUBSCRIPTIONS and len(rows) <= _MOST_CONNECTIONS:
                 subscribed = await read_subscriptions(Asking(client))
-                shared = shared_subjects(subscribed.rows)
-            sink.add(clients_read(_now_us(), rows, closed, missing, shared))
+                groups = subscribed_groups(subscribed.rows)
+            sink.add(clients_read(_now_us(), rows, closed, missing, groups))
         except ServerGone:
             await asyncio.sleep(_GONE_S)
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 from natstui.model.clients.connection import (
     REFUSED,
@@ -21,7 +22,9 @@ MOST_CONNECTIONS = 2_000
 """Of connections that are passed on one by one, the busiest."""
 _KEPT_COUNT = 10
 _ENDED_COUNT = 100
-_SHARED_COUNT = 1_000
+_SUBJECTS_COUNT = 1_000
+"""Subjects of which the queue groups are passed on: those of the most connections."""
+_INBOX = "_INBOX."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,9 @@ class ClientsRead:
     """Names of which the servers closed connections that did not read fast enough."""
     missing: str | None = None
     """Why the closed ones are not known, if they are not."""
-    shared_count: dict[str, int] | None = None
-    """Subjects that several connections subscribe to without a queue group: how many of them;
-    None where there are too many subscriptions to read them all."""
+    groups_count: dict[str, dict[str, int]] | None = None
+    """Subject → queue group, empty for none → connections that subscribe so; None where there are
+    too many subscriptions to read them all."""
     ended: tuple[ClosedClient, ...] = ()
     """Clients whose connections ended within the last minute, the newest first."""
     refused_count: int = 0
@@ -97,15 +100,18 @@ class ConnectionWatch:
         return ConnectionWatch(read.connections, read.at_us, traffic)
 
 
-def shared_subjects(rows: Iterable[ClientConnection]) -> dict[str, int]:
-    """Return how many connections subscribe to a subject without a queue group, from two on."""
-    subjects = Counter(
-        subject
-        for row in rows
-        for subject in {each.subject for each in row.listening if each.queue is None}
-    )
-    several = [each for each in subjects.most_common(_SHARED_COUNT) if each[1] > 1]
-    return dict(several)
+def subscribed_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, int]]:
+    """Return how many connections subscribe to each subject in which queue group.
+
+    Inboxes are left out: each is of one client.
+    """
+    groups: dict[str, Counter[str]] = {}
+    for row in rows:
+        for subject, queue in {(each.subject, each.queue or "") for each in row.listening}:
+            if not subject.startswith(_INBOX):
+                groups.setdefault(subject, Counter())[queue] += 1
+    most = nlargest(_SUBJECTS_COUNT, groups.items(), key=lambda item: item[1].total())
+    return {subject: dict(counts) for subject, counts in most}
 
 
 def clients_read(
@@ -113,7 +119,7 @@ def clients_read(
     rows: Iterable[ClientConnection],
     closed: Iterable[ClientConnection],
     missing: str | None,
-    shared: dict[str, int] | None = None,
+    groups: dict[str, dict[str, int]] | None = None,
 ) -> ClientsRead:
     """Return the facts about open and closed connections."""
     clients = [row for row in rows if row.kind == "Client"]
@@ -136,7 +142,7 @@ def clients_read(
         tuple(ClientCount(*each) for each in named.most_common(_KEPT_COUNT)),
         tuple(ClientCount(*each) for each in slow.most_common(_KEPT_COUNT)),
         missing,
-        shared,
+        groups,
         _closed_clients(ended),
         len(recent) - len(ended),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.status import SOURCING
@@ -227,7 +229,7 @@ def test_two_clients_without_a_queue_group_process_each_message_twice() -> None:
     config = {"pull": False, "deliver_subject": "deliver.s", "durable": True}
     life = Life(config)
     life.polls(3, push_bound=True)
-    life.add(ClientsRead(at_us(3), 2, (), (), (), None, {"deliver.s": 2}))
+    life.add(ClientsRead(at_us(3), 2, (), (), (), None, {"deliver.s": {"": 2}}))
     life.polls(2)
     assert life.words == {"each message processed twice"}
     assert "2 clients subscribe to deliver.s" in life.open["NT-C49"].text
@@ -235,8 +237,41 @@ def test_two_clients_without_a_queue_group_process_each_message_twice() -> None:
     life.polls(3)
     assert life.open == {}
     life = Life(config | {"deliver_group": "g"})
-    life.add(ClientsRead(at_us(3), 2, (), (), (), None, {"deliver.s": 2}))
+    life.add(ClientsRead(at_us(3), 2, (), (), (), None, {"deliver.s": {"": 2}}))
     life.polls(3, push_bound=True)
+    assert life.open == {}
+
+
+@pytest.mark.parametrize(
+    ("groups", "code", "text"),
+    [
+        (None, "NT-C08", "5 pending, no client subscribes to deliver.s in queue group g"),
+        ({}, "NT-C08", "5 pending, no client subscribes to deliver.s in queue group g"),
+        (
+            {"h": 2}, "NT-C16",
+            "5 pending; subscribed to deliver.s in queue group h: 2 clients; the deliver group "
+            "is g",
+        ),
+        (
+            {"": 1}, "NT-C17",
+            "5 pending; subscribed to deliver.s without a queue group: 1 client; the deliver "
+            "group is g",
+        ),
+        ({"h": 1, "": 1}, "NT-C16", "in queue group h: 1 client"),
+        # Connections are read now and then: the right client has just gone.
+        ({"g": 1, "h": 1}, "NT-C08", "no client subscribes"),
+    ],
+)  # fmt: skip
+def test_a_client_in_the_wrong_queue_group_is_another_cause_than_no_client(
+    groups: dict[str, int] | None, code: str, text: str
+) -> None:
+    life = Life({"pull": False, "deliver_subject": "deliver.s", "deliver_group": "g"})
+    life.poll()
+    counts = None if groups is None else {"deliver.s": groups}
+    life.add(ClientsRead(at_us(1), 2, (), (), (), None, counts))
+    life.polls(8, pending_msgs=5)
+    assert life.open.keys() == {code} and text in life.open[code].text
+    life.polls(2, push_bound=True, pending_msgs=0)
     assert life.open == {}
 
 

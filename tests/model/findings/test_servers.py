@@ -10,7 +10,7 @@ from natstui.model.clients.watch import (
     ClientCount,
     ClientsRead,
     clients_read,
-    shared_subjects,
+    subscribed_groups,
 )
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.snapshot import Peer, Upstream
@@ -316,7 +316,7 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
     assert found(state) == {}
 
 
-def test_subjects_that_several_clients_subscribe_to_without_a_queue_group_are_counted() -> None:
+def test_clients_are_counted_by_the_queue_group_in_which_they_subscribe() -> None:
     def listens(number: int, *to: tuple[str, str | None]) -> ClientConnection:
         subscriptions = tuple(Subscription(subject, queue, 0) for subject, queue in to)
         return _connection(number, None, listening=subscriptions)
@@ -324,8 +324,14 @@ def test_subjects_that_several_clients_subscribe_to_without_a_queue_group_are_co
     rows = [
         listens(1, ("deliver.a", None), ("deliver.b", "g"), ("alone", None)),
         listens(2, ("deliver.a", None), ("deliver.a", None), ("deliver.b", "g")),
+        listens(3, ("deliver.b", "h"), ("_INBOX.x.y", None)),
     ]
-    assert shared_subjects(rows) == {"deliver.a": 2}
+    assert subscribed_groups(rows) == {
+        "deliver.a": {"": 2}, "deliver.b": {"g": 2, "h": 1}, "alone": {"": 1},
+    }  # fmt: skip
+    many = [listens(number, (f"s.{number}", None)) for number in range(1_500)]
+    assert len(subscribed_groups([*many, *rows])) == 1_000
+    assert "deliver.b" in subscribed_groups([*many, *rows])
 
 
 def test_clients_that_are_refused_for_want_of_connections_name_the_account() -> None:

@@ -70,7 +70,8 @@ _HARM_OF: dict[str, str] = {
         ),
         "stuck": (
             consumers.UNREACHABLE, consumers.NO_LEADER, consumers.NO_QUORUM, consumers.FLOW_STALL,
-            consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.ACK_LIMIT,
+            consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.OTHER_GROUP,
+            consumers.WITHOUT_GROUP, consumers.ACK_LIMIT,
             consumers.PULLS_REFUSED, consumers.STALLED, consumers.PUSH_STALLED,
             consumers.NOT_ACKNOWLEDGED,
             consumers.PAUSED, consumers.PINNED_IDLE, consumers.NO_ELIGIBLE_PULL,

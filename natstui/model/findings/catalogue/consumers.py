@@ -69,6 +69,20 @@ NO_SUBSCRIBER = Kind(
     "start the client; `nats consumer info STREAM CONSUMER` shows the deliver subject",
     "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
+OTHER_GROUP = Kind(
+    "NT-C16", "consumer", "critical", "subscribed in another queue group",
+    "clients subscribe to the deliver subject, but in another queue group than the deliver group",
+    "the queue group in the client, compared with the deliver group of the consumer",
+    "let the client subscribe in the deliver group (`nats consumer info STREAM CONSUMER`)",
+    "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
+)  # fmt: skip
+WITHOUT_GROUP = Kind(
+    "NT-C17", "consumer", "critical", "subscribed without a queue group",
+    "clients subscribe to the deliver subject, but without the deliver group of the consumer",
+    "whether the client names a queue group when it subscribes",
+    "let the client subscribe in the deliver group (`nats consumer info STREAM CONSUMER`)",
+    "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
+)  # fmt: skip
 ACK_LIMIT = Kind(
     "NT-C09", "consumer", "critical", "max ack pending reached",
     "delivery has stopped: the number of messages waiting for an ack is at its limit",
@@ -344,8 +358,8 @@ CONSUMER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(on
 """The catalogue of consumers, the worst of a severity first."""
 
 STANDSTILL = (
-    ACK_LIMIT, NO_SUBSCRIBER, NO_PULLS, NO_PULLS_SEEN, PULLS_REFUSED, NO_ELIGIBLE_PULL,
-    PINNED_IDLE, FLOW_STALL, STALLED, PUSH_STALLED,
+    ACK_LIMIT, OTHER_GROUP, WITHOUT_GROUP, NO_SUBSCRIBER, NO_PULLS, NO_PULLS_SEEN, PULLS_REFUSED,
+    NO_ELIGIBLE_PULL, PINNED_IDLE, FLOW_STALL, STALLED, PUSH_STALLED,
 )  # fmt: skip
 """Nothing more is delivered, though messages are pending: what people call stuck."""
 Cause = Kind | Status
@@ -377,6 +391,8 @@ HOLDS_BACK = (
     PINNED_IDLE,
     NO_ELIGIBLE_PULL,
     PULLS_REFUSED,
+    OTHER_GROUP,
+    WITHOUT_GROUP,
     NO_SUBSCRIBER,
     NO_PULLS,
     NO_PULLS_SEEN,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.kind import Kind
@@ -412,11 +414,49 @@ def _waits(f: Facts) -> bool:
     return bool(f.pending) and not f.is_held and not f.is_at_limit
 
 
+def _is_unbound(f: Facts) -> bool:
+    """Return whether messages are pending at a push consumer, and no subscriber is bound."""
+    return f.config is not None and not f.config.pull and not f.served and _waits(f)
+
+
+def _groups_count(f: Facts) -> Mapping[str, int]:
+    """Return the clients that subscribe to its deliver subject by their queue group, if known."""
+    clients, subject = f.state.clients, f.config.deliver_subject if f.config else None
+    if clients is None or clients.groups_count is None or subject is None:
+        return {}
+    return clients.groups_count.get(subject, {})
+
+
+def _in_wrong_group(f: Facts, groups: Mapping[str, int]) -> Found:
+    """Find clients that subscribe in some groups, where none subscribes in the deliver group."""
+    config = f.config
+    if not groups or config is None or not config.deliver_group or not _is_unbound(f):
+        return None
+    if config.deliver_group in _groups_count(f):
+        return None
+    clients = counted(sum(groups.values()), "client")
+    names = ", ".join(sorted(name for name in groups if name))
+    where = f"in queue group {names}" if names else "without a queue group"
+    text = f"{f.pending} pending; subscribed to {config.deliver_subject} {where}: {clients}"
+    return Seen(f"{text}; the deliver group is {config.deliver_group}", f.waiting_since_us)
+
+
+def other_group(f: Facts, known: bool) -> Found:
+    """Clients subscribe in a queue group that is not the deliver group."""
+    return _in_wrong_group(f, {name: count for name, count in _groups_count(f).items() if name})
+
+
+def without_group(f: Facts, known: bool) -> Found:
+    """Clients subscribe without the queue group that the consumer delivers to."""
+    return _in_wrong_group(f, {name: c for name, c in _groups_count(f).items() if not name})
+
+
 def no_subscriber(f: Facts, known: bool) -> Found:
     """No client subscribes to the deliver subject."""
-    if f.config is None or f.config.pull or f.served or not _waits(f):
+    if f.config is None or not _is_unbound(f):
         return None
-    return Seen(f"{f.pending} pending, no client subscribes to {f.config.deliver_subject}")
+    group = f" in queue group {f.config.deliver_group}" if f.config.deliver_group else ""
+    return Seen(f"{f.pending} pending, no client subscribes to {f.config.deliver_subject}{group}")
 
 
 def _unpulled(f: Facts) -> bool:
@@ -565,11 +605,11 @@ def no_eligible_pull(f: Facts, known: bool) -> Found:
 
 def processed_twice(f: Facts, known: bool) -> Found:
     """Several clients subscribe without a queue group: each of them receives every message."""
-    config, clients = f.config, f.state.clients
-    if config is None or clients is None or not config.deliver_subject or config.deliver_group:
+    config = f.config
+    if config is None or config.deliver_group or not config.durable:
         return None
-    count = (clients.shared_count or {}).get(config.deliver_subject, 0)
-    if count < 2 or not config.durable:
+    count = _groups_count(f).get("", 0)
+    if count < 2:
         return None
     return Seen(f"{count} clients subscribe to {config.deliver_subject} without a queue group")
 
@@ -772,6 +812,8 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.NO_ELIGIBLE_PULL, no_eligible_pull, _FLOW, ("delivery",), PENDING),
     Cause(kinds.STALLED, stalled, (*_PACE, "unanswered_pulls_s"), ("delivery",), PENDING),
     Cause(kinds.PULLS_REFUSED, pulls_refused, _PACE, ("delivery",), PENDING),
+    Cause(kinds.OTHER_GROUP, other_group, _FLOW, ("delivery",), PENDING),
+    Cause(kinds.WITHOUT_GROUP, without_group, _FLOW, ("delivery",), PENDING),
     Cause(kinds.NO_SUBSCRIBER, no_subscriber, _FLOW, ("delivery",), PENDING),
     Cause(kinds.NOT_PULLED_YET, not_pulled_yet, _PACE, ("delivery",), PENDING),
     Cause(kinds.NO_PULLS, pulls_overdue, _PACE, ("delivery", "redelivery"), PENDING),

@@ -226,16 +226,16 @@ def test_messages_that_the_stream_removed_before_delivery_are_counted() -> None:
     finding = life.open["NT-C12"]
     text = "20 messages removed before delivery, from 41 to 60; max messages is 100"
     assert finding.text == text
-    advice = "`nats stream edit S --max-msgs NUMBER` or `e` on the stream raises max messages"
+    advice = "raise max messages: `e` on the stream, or `nats stream edit S --max-msgs NUMBER`"
     assert finding.act.startswith(advice)
 
 
 @pytest.mark.parametrize(
     ("config", "advice"),
     [
-        ({"max_msgs": 100, "max_bytes": 10**9}, "--max-msgs NUMBER` or"),
-        ({"max_msgs": 10**6, "max_bytes": 1000}, "--max-bytes SIZE` or"),
-        ({"max_msgs": 10**6, "max_age_ns": 10**9}, "--max-age DURATION` or"),
+        ({"max_msgs": 100, "max_bytes": 10**9}, "--max-msgs NUMBER`; ack"),
+        ({"max_msgs": 10**6, "max_bytes": 1000}, "--max-bytes SIZE`; ack"),
+        ({"max_msgs": 10**6, "max_age_ns": 10**9}, "--max-age DURATION`; ack"),
     ],
 )
 def test_advice_about_messages_lost_before_ack_names_the_limit_that_is_reached(

@@ -73,14 +73,14 @@ OTHER_GROUP = Kind(
     "NT-C16", "consumer", "critical", "subscribed in another queue group",
     "clients subscribe to the deliver subject, but in another queue group than the deliver group",
     "the queue group in the client, compared with the deliver group of the consumer",
-    "let the client subscribe in the deliver group (`nats consumer info STREAM CONSUMER`)",
+    "let the client subscribe in the deliver group of the consumer",
     "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
 WITHOUT_GROUP = Kind(
     "NT-C17", "consumer", "critical", "subscribed without a queue group",
     "clients subscribe to the deliver subject, but without the deliver group of the consumer",
     "whether the client names a queue group when it subscribes",
-    "let the client subscribe in the deliver group (`nats consumer info STREAM CONSUMER`)",
+    "let the client subscribe in the deliver group of the consumer",
     "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
 ACK_LIMIT = Kind(
@@ -115,7 +115,7 @@ SKIPPED = Kind(
     "NT-C12", "consumer", "critical", "messages lost before delivery",
     "the stream removed messages before this consumer received them: a limit is too small",
     "how far the consumer is behind, compared with the limits of the stream",
-    f"`nats stream edit STREAM {ANY_LIMIT_OPTION} or `e` on the stream raises {ANY_LIMIT_LABEL}; "
+    f"raise {ANY_LIMIT_LABEL}: `e` on the stream, or `nats stream edit STREAM {ANY_LIMIT_OPTION}; "
     "or start more clients of the consumer",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
@@ -294,7 +294,7 @@ LOST_BEFORE_ACK = Kind(
     "NT-C48", "consumer", "warning", "messages lost before ack",
     "the stream removed messages that were delivered and not acked: they cannot be redelivered",
     "whether the stream's limits remove messages before the client acks them",
-    f"`nats stream edit STREAM {ANY_LIMIT_OPTION} or `e` on the stream raises {ANY_LIMIT_LABEL}; "
+    f"raise {ANY_LIMIT_LABEL}: `e` on the stream, or `nats stream edit STREAM {ANY_LIMIT_OPTION}; "
     "ack faster in the client",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip

@@ -424,9 +424,9 @@ def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:
     for pending in (100, 110, 40):
         life.poll(pending_msgs=pending, delivered_consumer_seq=0, delivered_stream_seq=0)
         verdict = consumer_verdict(life.state, 0)
-        assert (verdict.word, verdict.level) == ("not delivered yet", "idle"), pending
+        assert (verdict.word, verdict.level) == ("no delivery yet", "idle"), pending
         assert statuses(life.state)[0].word == verdict.word
-        assert verdict.evidence == f"{pending} pending, none was ever delivered"
+        assert verdict.evidence == f"{pending} pending, none was delivered yet"
     life.poll(pending_msgs=39, ack_pending_msgs=1, delivered_consumer_seq=1, waiting_pulls_count=1)
     assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word != verdict.word
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from platformdirs import user_config_path
 from pydantic import ValidationError
@@ -47,6 +48,7 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     """
     named = str(file) if file else os.environ.get(FILE_VARIABLE)
     _refuse_unknown_variables()
+    _refuse_what_is_no_json()
     path = user_path(named) if named else default_file()
     values = _read(path, must_exist=bool(named))
     layers: dict[str, Mapping[str, Any]] = {str(path): values}
@@ -97,6 +99,29 @@ def _refuse_unknown_variables() -> None:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"the environment variable {clean_line(name)} is no setting{hint}")
+
+
+def _refuse_what_is_no_json() -> None:
+    """Raise UsageError for the variable of a table or list of settings that does not hold one."""
+    for part, field in Settings.model_fields.items():
+        fields = getattr(field.annotation, "model_fields", {})
+        kinds = {variable(part): dict} | {
+            variable(f"{part}.{key}"): kind
+            for key, of in fields.items()
+            if (kind := get_origin(of.annotation)) in (dict, list)
+        }
+        for name, kind in kinds.items():
+            text = os.environ.get(name)
+            if text is None:
+                continue
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                what = clean_line(str(error))
+                raise UsageError(f"{name} must be JSON, and is not: {what}") from error
+            if not isinstance(value, kind):
+                what = "an object" if kind is dict else "a list"
+                raise UsageError(f"{name} must be {what} of JSON")
 
 
 def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:

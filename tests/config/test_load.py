@@ -95,6 +95,28 @@ def test_a_wrong_value_of_a_variable_is_refused_by_its_name(
         load()
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("NATSTUI_ALERTS", "not json", "NATSTUI_ALERTS must be JSON, and is not: Expecting value"),
+        ("NATSTUI_VIEWER_KEYS", "{", "NATSTUI_VIEWER_KEYS must be JSON, and is not: Expecting"),
+        ("NATSTUI_VIEWER", "3", "NATSTUI_VIEWER must be an object of JSON"),
+        ("NATSTUI_PROFILES", "[]", "NATSTUI_PROFILES must be an object of JSON"),
+    ],
+)
+def test_a_table_in_a_variable_that_is_none_is_one_sentence(
+    name: str, text: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, text)
+    with pytest.raises(UsageError, match=sentence):
+        load()
+
+
+def test_a_table_in_a_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NATSTUI_VIEWER_KEYS", '{"quit": "ctrl+q"}')
+    assert load().settings.viewer.keys == {"quit": "ctrl+q"}
+
+
 def test_a_wrong_secret_is_never_shown(file: Path) -> None:
     file.write_text("[connection]\npassword = 12345\n")
     with pytest.raises(UsageError) as caught:

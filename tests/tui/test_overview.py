@@ -129,7 +129,11 @@ async def test_a_recording_shows_it_without_a_key(size: tuple[int, int]) -> None
         if size[0] >= 80:
             assert "TELEMETRY" in text and "legacy-erp" in text and "STORAGE" in text
             # Every problem has its line, also on the smallest.
-            assert viewer.text.count("✖ ") + viewer.text.count("▲ ") >= 10
+            await viewer.until(
+                lambda: viewer.text.count("✖ ") + viewer.text.count("▲ ") >= 12,
+                "ten lines and the counts",
+            )
+            text = viewer.words
             if size == (80, 24):
                 assert "3 servers · n1 leads 8 of 11 streams" in text
             else:

@@ -428,7 +428,7 @@ class Cases:
         target = site.target
         if name == "analyze --scratch":
             # The analysis of a killed command ends by itself, and removes what is its own.
-            give_up_s = time.monotonic() + 30
+            give_up_s = time.monotonic() + 120
             while any(target.glob("natstui-*")) and time.monotonic() < give_up_s:
                 time.sleep(0.05)
             return [f"it left {path}" for path in target.glob("natstui-*")]

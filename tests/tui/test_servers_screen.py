@@ -117,7 +117,7 @@ async def test_every_column_is_what_the_ports_of_each_server_tell(
         if source == "account":
             # No column of dashes: the reason is said once.
             assert not any({"cpu", "memory", "uptime"} & set(row) for row in rows.values())
-            assert "servers report them to the system account only" in viewer.words
+            assert "CPU, memory and storage: servers" in viewer.words
             assert "$SYS.REQ.SERVER.PING.VARZ" in viewer.text
             assert "http_port" in viewer.words
             return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from natstui.model.live.state import State
     from natstui.tui.kit.table.rows import Cell
     from natstui.tui.overview.layout import Place
-    from natstui.tui.overview.panels import Panel
+    from natstui.tui.overview.panels import Panel, PanelId
 
 _ANSI: Mapping[str, str] = {
     "ok": "32", "warn": "33", "strong warn": "1;33", "bad": "1;31", "error": "31", "dim": "2",
@@ -82,7 +82,7 @@ async def _watch(
 def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
     """Return the lines of the overview, as wide and as high as the terminal."""
     from natstui.tui.frame.systems import SystemState
-    from natstui.tui.overview.layout import arrange, subtitle_of
+    from natstui.tui.overview.layout import subtitle_of
     from natstui.tui.overview.panels import panels
     from natstui.tui.overview.vitals import vitals
 
@@ -90,10 +90,7 @@ def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
     systems = [SystemState(name, "", state, 0) for name, state in states.items()]
     found = {panel.id: panel for panel in panels(systems)}
     counts = {id: len(panel.rows.order) for id, panel in found.items()}
-    # The line of figures above, and the prompt of the shell below.
-    bands = arrange(width, height - 2, counts)
-    # Nothing grows here any more: events take the lines that there are.
-    bands[-1] = [it._replace(height=min(it.height, 2 + max(1, counts[it.id]))) for it in bands[-1]]
+    bands = bands_of_page(width, height, counts)
     places = {place.id: place for band in bands for place in band}
     subtitles = subtitle_of(places, found["servers"], systems)
     lines = [_written(vitals(systems, width), coloured=coloured, gap="  ")]
@@ -104,6 +101,19 @@ def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
         ]
         lines += ["".join(parts) for parts in zip(*sides, strict=True)]
     return lines
+
+
+def bands_of_page(width: int, height: int, counts: Mapping[PanelId, int]) -> list[list[Place]]:
+    """Return the panels beside and below one another, in a terminal of this size."""
+    from natstui.tui.overview.layout import arrange
+
+    # The line of figures above, and the prompt of the shell below.
+    bands = arrange(width, height - 2, counts)
+    # Nothing grows here any more: events take the lines that there are.
+    (*_, last) = bands
+    if [place.id for place in last] == ["events"]:
+        last[:] = [last[0]._replace(height=min(last[0].height, 2 + max(1, counts["events"])))]
+    return bands
 
 
 def _size() -> tuple[int, int]:

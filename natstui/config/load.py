@@ -89,7 +89,9 @@ def _refuse_unknown_variables() -> None:
         known.update(
             variable(f"{part}.{key}") for key in getattr(field.annotation, "model_fields", ())
         )
-    for name in os.environ:
+    for given in os.environ:
+        # Their case does not matter where they are read.
+        name = given.upper()
         if name.startswith("NATSTUI_") and name not in known:
             table = name.removeprefix("NATSTUI_").partition("_")[0].lower()
             if table in _REMOVED:
@@ -103,6 +105,7 @@ def _refuse_unknown_variables() -> None:
 
 def _refuse_what_is_no_json() -> None:
     """Raise UsageError for the variable of a table or list of settings that does not hold one."""
+    texts = {name.upper(): text for name, text in os.environ.items()}
     for part, field in Settings.model_fields.items():
         fields = getattr(field.annotation, "model_fields", {})
         kinds = {variable(part): dict} | {
@@ -111,7 +114,7 @@ def _refuse_what_is_no_json() -> None:
             if (kind := get_origin(of.annotation)) in (dict, list)
         }
         for name, kind in kinds.items():
-            text = os.environ.get(name)
+            text = texts.get(name)
             if text is None:
                 continue
             try:

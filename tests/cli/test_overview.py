@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import product
 from pathlib import Path
 
 import nats
 import pytest
 
+from natstui.cli.overview import bands_of_page
+from natstui.tui.overview.panels import PanelId
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
-
-pytestmark = pytest.mark.server
 
 
 async def filled(account: Account) -> None:
@@ -25,6 +26,7 @@ async def filled(account: Account) -> None:
     await nc.close()
 
 
+@pytest.mark.server
 def test_it_prints_one_page_and_the_same_as_json(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,3 +46,16 @@ def test_it_prints_one_page_and_the_same_as_json(
         {"stream": "ORDERS", "name": "billing", "pending_msgs": 5}
     ]
     assert facts["servers"][0]["name"] and facts["critical_count"] == 0
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (100, 20), (120, 40)])
+def test_panels_beside_one_another_are_equally_high_however_much_is_wrong(
+    width: int, height: int
+) -> None:
+    """Where events had to give way, the panels above them were cut to heights of their own."""
+    for wrong, busiest, lagging in product(range(0, 40, 3), range(0, 7, 3), range(0, 7, 3)):
+        counts: dict[PanelId, int] = {
+            "wrong": wrong, "servers": 3, "busiest": busiest, "lagging": lagging, "events": 5,
+        }  # fmt: skip
+        for band in bands_of_page(width, height, counts):
+            assert len({place.height for place in band}) == 1, (counts, band)

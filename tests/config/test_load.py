@@ -100,6 +100,7 @@ def test_a_wrong_value_of_a_variable_is_refused_by_its_name(
     [
         ("NATSTUI_ALERTS", "not json", "NATSTUI_ALERTS must be JSON, and is not: Expecting value"),
         ("NATSTUI_VIEWER_KEYS", "{", "NATSTUI_VIEWER_KEYS must be JSON, and is not: Expecting"),
+        ("natstui_viewer_keys", "x", "NATSTUI_VIEWER_KEYS must be JSON, and is not: Expecting"),
         ("NATSTUI_VIEWER", "3", "NATSTUI_VIEWER must be an object of JSON"),
         ("NATSTUI_PROFILES", "[]", "NATSTUI_PROFILES must be an object of JSON"),
     ],

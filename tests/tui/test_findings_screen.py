@@ -272,7 +272,7 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         await viewer.until(lambda: "A reason is missing" in viewer.words, "why not")
         await viewer.press(*_keys("[/] mended"), "enter")
         await viewer.until(lambda: "z silenced" in viewer.words, "that it is silenced")
-        await viewer.until(lambda: "critical" not in viewer.text.splitlines()[1], "no count")
+        await viewer.until(lambda: "critical" not in viewer.line(1), "no count")
         assert "1 silenced" in viewer.words and "[/] mended" in viewer.words
         assert viewer.app.state.findings.worst(_entity(viewer)) is None
         await viewer.press("2")

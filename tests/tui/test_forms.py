@@ -248,7 +248,7 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Accou
         await viewer.type_command("undo")
         await viewer.until(lambda: "recreate stream S" in viewer.words, "the question")
         await viewer.press("S", "enter")
-        await viewer.until(lambda: "stream S created" in toasts(viewer))
+        await viewer.until(lambda: "stream S recreated" in toasts(viewer))
         assert isinstance(viewer.app.screen, JournalScreen)
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["subjects"] == ["s.>"]
 

@@ -107,12 +107,12 @@ async def test_p_says_at_once_in_the_header_that_it_is_paused_and_nothing_grows_
     async with fed(*engine_records(STREAMS), first="overview") as viewer:
         await viewer.until(lambda: "BETA" in viewer.text)
         await viewer.press("p")
-        await viewer.until(lambda: viewer.text.splitlines()[1].startswith("  PAUSED "), s=2)
+        await viewer.until(lambda: viewer.line(1).startswith("  PAUSED "), s=2)
         viewer.app.parts.engines.shown._polled_s -= 600
         viewer.app._updates.now()
         await viewer.settle()
         await viewer.press("1")
-        await viewer.until(lambda: "PAUSED" in viewer.text.splitlines()[1], "on every screen")
+        await viewer.until(lambda: "PAUSED" in viewer.line(1), "on every screen")
         assert "stale" not in viewer.words and "nothing new" not in viewer.words
         await viewer.press("p")
         await viewer.until(lambda: "PAUSED" not in viewer.words, "it goes on")
@@ -190,14 +190,14 @@ def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() 
 async def test_a_stream_opened_from_elsewhere_lights_the_tab_of_its_list() -> None:
     async with fed(*engine_records(STREAMS), first="overview", size=(80, 24)) as viewer:
         await viewer.press("b")
-        await viewer.until(lambda: "b Bench" in viewer.text.splitlines()[0])
+        await viewer.until(lambda: "b Bench" in viewer.line(0))
         for message, tab in ((Open("stream", "BETA"), "1 Streams"),
                              (Open("consumer", "BETA", "one"), "2 Consumers")):  # fmt: skip
             viewer.app.post_message(message)
-            await viewer.until(lambda tab=tab: tab in viewer.text.splitlines()[0], tab)  # type: ignore[misc]
-            assert "Bench" not in viewer.text.splitlines()[0]
+            await viewer.until(lambda tab=tab: tab in viewer.line(0), tab)  # type: ignore[misc]
+            assert "Bench" not in viewer.line(0)
         await viewer.press("escape", "escape")
-        await viewer.until(lambda: "b Bench" in viewer.text.splitlines()[0], "back")
+        await viewer.until(lambda: "b Bench" in viewer.line(0), "back")
 
 
 def test_of_what_is_wrong_each_severity_has_its_own_colour() -> None:
@@ -210,9 +210,9 @@ def test_of_what_is_wrong_each_severity_has_its_own_colour() -> None:
 
 async def test_a_click_on_a_tab_goes_there() -> None:
     async with fed(*engine_records(STREAMS), first="overview") as viewer:
-        await viewer.until(lambda: "1 Streams 2" in viewer.text.splitlines()[0])
+        await viewer.until(lambda: "1 Streams 2" in viewer.line(0))
         for tab, screen in (("Servers", ServerScreen), ("Streams", StreamsScreen)):
-            at = viewer.text.splitlines()[0].index(tab)
+            at = viewer.line(0).index(tab)
             await viewer.pilot.click(offset=(at, 0))
             await viewer.until(lambda kind=screen: isinstance(viewer.app.screen, kind))  # type: ignore[misc]
         assert [tab.key for tab in TABS] == list("01234567b")
@@ -223,8 +223,8 @@ async def test_a_click_on_a_tab_closes_what_lies_on_the_list() -> None:
         await viewer.until(viewer.rows, "the streams")
         await viewer.press("home", "d")
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "the detail")
-        await viewer.until(lambda: "1 Streams 2" in viewer.text.splitlines()[0], "the tabs")
-        await viewer.pilot.click(offset=(viewer.text.splitlines()[0].index("Overview"), 0))
+        await viewer.until(lambda: "1 Streams 2" in viewer.line(0), "the tabs")
+        await viewer.pilot.click(offset=(viewer.line(0).index("Overview"), 0))
         await viewer.until(lambda: isinstance(viewer.app.screen, OverviewScreen), "the list")
 
 
@@ -256,15 +256,15 @@ async def test_a_killed_server_is_named_within_seconds(tmp_path: Path) -> None:
 
 async def test_the_tabs_fit_another_size_at_once_without_a_newer_state() -> None:
     async with fed(*engine_records(STREAMS), first="streams") as viewer:
-        await viewer.until(lambda: "2 Consumers 1" in viewer.text.splitlines()[0])
+        await viewer.until(lambda: "2 Consumers 1" in viewer.line(0))
         await viewer.pilot.resize_terminal(80, 24)
-        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.text.splitlines()[0], "short")
+        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.line(0), "short")
         await viewer.press("2")
         await viewer.pilot.resize_terminal(120, 40)
-        await viewer.until(lambda: "1 Streams 2" in viewer.text.splitlines()[0], "their names")
+        await viewer.until(lambda: "1 Streams 2" in viewer.line(0), "their names")
         await viewer.pilot.resize_terminal(80, 24)
         await viewer.press("1")
-        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.text.splitlines()[0], "again")
+        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.line(0), "again")
 
 
 @pytest.mark.parametrize(

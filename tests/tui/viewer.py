@@ -73,6 +73,11 @@ class Viewer:
         """Everything on the screen, line by line."""
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
 
+    def line(self, number: int) -> str:
+        """Return a line of the screen, from 0; empty where nothing is drawn yet."""
+        lines = self.text.splitlines()
+        return lines[number] if number < len(lines) else ""
+
     @property
     def words(self) -> str:
         """What is on the screen as one line: a sentence is found wherever it was wrapped."""

@@ -117,7 +117,10 @@ def _is_replaying(state: State, row: int) -> bool:
     stream = facts.stream
     if stream is None or facts.settings.get("replay_policy") != "original":
         return False
-    behind = stream.columns.last_seq[stream.row] - columns.delivered_stream_seq[row]
+    # What is not stored any more is not delivered either.
+    gone_to_seq = stream.columns.first_seq[stream.row] - 1
+    delivered_seq = max(columns.delivered_stream_seq[row], gone_to_seq)
+    behind = stream.columns.last_seq[stream.row] - delivered_seq
     return behind > stream.columns.deleted_msgs[stream.row]
 
 

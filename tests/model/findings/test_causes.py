@@ -433,15 +433,16 @@ def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:
 
 def test_a_consumer_whose_next_message_waits_for_its_time_is_not_idle() -> None:
     config = {"settings": {"replay_policy": "original"}}
-    for changed, deleted, word in (
-        ({}, 0, "replaying"),
-        # What was deleted behind it is not delivered any more.
-        ({}, 1, "idle"),
-        ({"filter_subjects": ("s.>",)}, 0, "idle"),
-        ({"settings": {}}, 0, "idle"),
+    for changed, deleted, first_seq, word in (
+        ({}, 0, 1, "replaying"),
+        # What was deleted behind it, or has expired, is not delivered any more.
+        ({}, 1, 1, "idle"),
+        ({}, 0, 102, "idle"),
+        ({"filter_subjects": ("s.>",)}, 0, 1, "idle"),
+        ({"settings": {}}, 0, 1, "idle"),
     ):
         life = Life(config | changed, {"subjects": ("s.>",)})
-        stream = {"last_seq": 101, "deleted_msgs": deleted}
+        stream = {"last_seq": 101, "first_seq": first_seq, "deleted_msgs": deleted}
         life.polls(3, stream=stream, delivered_stream_seq=100, delivered_consumer_seq=100,
                    ack_floor_stream_seq=100, ack_floor_consumer_seq=100,
                    waiting_pulls_count=1)  # fmt: skip

@@ -318,6 +318,8 @@ async def _is_purged(client: Client, stream: str, first_seq: int | None) -> bool
     keeps_all = not (
         LimitedStream(config, state).drops_messages
         or number_at(config, "max_age")
+        or config.get("allow_msg_ttl") is True
+        or config.get("allow_rollup_hdrs") is True
         or text_at(config, "retention") not in ("", "limits")
     )
     return first_seq is not None and keeps_all and state["first_seq"] > first_seq

@@ -66,7 +66,7 @@ class Condition:
 
 def _is_like(value: object, pattern: str) -> bool:
     every = value if isinstance(value, tuple) else (value,)
-    return any(fnmatchcase(str(one), pattern) for one in every if one is not None)
+    return any(fnmatchcase(str(value), pattern) for value in every if value is not None)
 
 
 def parse_condition(text: str, known: Sequence[str], now: datetime | None = None) -> Condition:

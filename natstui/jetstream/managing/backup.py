@@ -97,7 +97,7 @@ async def back_up_account(
             folder / ABOUT_FILE,
             {
                 **_made(client),
-                "streams": [one.stream for one in written],
+                "streams": [backed_up.stream for backed_up in written],
                 "left_out": left_out,
             },
         )

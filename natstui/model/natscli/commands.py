@@ -119,12 +119,14 @@ def _upstreams(field: Field, after: Config, adding: bool) -> list[str]:
         return ["--no-mirror"]
     found = objects_at({"all": [read(after, "mirror")]}, "all")
     found = found if field.path == "mirror" else objects_at(after, "sources")
-    return [f"--{field.flag}={json.dumps(one, ensure_ascii=False)}" for one in found]
+    return [f"--{field.flag}={json.dumps(value, ensure_ascii=False)}" for value in found]
 
 
 def _list(field: Field, after: Config) -> list[str]:
     words = strings_at(after, field.path)
-    if field.path == "subjects" and (not words or any(re.search(r"[,\s]", one) for one in words)):
+    if field.path == "subjects" and (
+        not words or any(re.search(r"[,\s]", word) for word in words)
+    ):
         raise NotAsFlags
     return [f"--{field.flag}={word}" for word in words or ("",)]
 
@@ -250,7 +252,7 @@ def _consumer_flag(field: Field, after: Config) -> list[str]:
         return [f"--{field.flag}={pair}" for pair in pairs(found)]
     if field.kind == "subjects":
         _refuse(not strings_at(after, path))
-        return [f"--{field.flag}={one}" for one in strings_at(after, path)]
+        return [f"--{field.flag}={text}" for text in strings_at(after, path)]
     return [f"--{field.flag}={_consumer_text(field, value)}"]
 
 

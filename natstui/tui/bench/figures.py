@@ -79,7 +79,7 @@ def _live(view: BenchmarkView) -> list[Figure]:
     spark = sparkline(recent_values(view, p99s, SPARK_CELLS), SPARK_CELLS)
     # Of the newest second, as the chart has it; the table has those since the start.
     p99_ns = p99s[-1][1] if p99s else None
-    return [*found, *(one._replace(spark=spark) for one in _latency(view, p99_ns))]
+    return [*found, *(figure._replace(spark=spark) for figure in _latency(view, p99_ns))]
 
 
 def _result(view: BenchmarkView) -> list[Figure]:

@@ -231,12 +231,19 @@ def test_no_lie_about_a_request_does_harm_to_what_replies(
     }
     try:
         said = [process.stderr.readline()]
+        ask_until_replied(wire, "nobody.waits.before", process)
         for name in sorted(lies):
-            wire.lie = lies[name]
-            asyncio.run(ask_nobody(wires[0].real_url, "r.a"))
-        wire.lie = TRUTH
-        asyncio.run(ask_nobody(wires[0].real_url, "r.a"))
-        wait_for_requests(wire, begun + 3, process)
+            wire.lie, carried = lies[name], wire.replies["deliver"]
+            carried.clear()
+            asyncio.run(ask(wire.real_url, "r.a", "nobody.waits"))
+            give_up_at = time.monotonic() + 60
+            while not carried:
+                assert time.monotonic() < give_up_at, name
+                time.sleep(0.01)
+            # After each it replies again; a lie about headers ends the connection first.
+            wire.lie = TRUTH
+            ask_until_replied(wire, f"nobody.waits.after.{len(said)}", process)
+            said.append(name)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=30)
     finally:
@@ -250,12 +257,22 @@ def test_no_lie_about_a_request_does_harm_to_what_replies(
     assert not [subject for subject in wire.requests[begun:] if subject.startswith(refused)]
 
 
-async def ask_nobody(url: str, subject: str) -> None:
+async def ask(url: str, subject: str, reply: str) -> None:
     """Send a request and do not wait for its reply."""
     nc = await nats.connect(url)
-    await nc.publish(subject, b"?", reply="nobody.waits", headers={"A": "b"})
+    await nc.publish(subject, b"?", reply=reply, headers={"A": "b"})
     await flushed(nc)
     await nc.close()
+
+
+def ask_until_replied(wire: Wire, reply: str, process: subprocess.Popen[str]) -> None:
+    """Ask again and again until there is a reply; fail where the process ended."""
+    give_up_at = time.monotonic() + 60
+    while reply not in wire.requests:
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < give_up_at, wire.requests
+        asyncio.run(ask(wire.real_url, "r.a", reply))
+        time.sleep(0.05)
 
 
 def wait_for_requests(wire: Wire, count: int, process: subprocess.Popen[str]) -> None:

@@ -27,7 +27,12 @@ from natstui.session.files.folder import (
     lock,
     segments,
 )
-from natstui.session.files.info import SessionInfo, read_info, write_info
+from natstui.session.files.info import (
+    SessionInfo,
+    read_info,
+    read_info_to_change,
+    write_info,
+)
 from natstui.session.files.layout import HOUR
 from natstui.session.files.segment import readable
 from natstui.session.read.recording import Recording
@@ -154,8 +159,8 @@ def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
 
 def rename(folder: Path, name: str) -> Path:
     """Give a session another name, and its folder; raises SessionError."""
-    info = read_info(folder)
     _not_while_recording(folder)
+    info = read_info_to_change(folder)
     renamed = folder.with_name(folder_name(info.started_at_us, name))
     if renamed != folder and renamed.exists():
         raise SessionError(f"there is already a session {renamed.name}")
@@ -168,8 +173,8 @@ def rename(folder: Path, name: str) -> Path:
 
 def annotate(folder: Path, text: str) -> SessionInfo:
     """Add a note about a session; raises SessionError."""
-    info = read_info(folder)
     _not_while_recording(folder)
+    info = read_info_to_change(folder)
     info = replace(info, notes=(*info.notes, text))
     try:
         write_info(folder, info)
@@ -229,10 +234,10 @@ def seal_left_open(sessions: Path) -> list[Path]:
 
 
 def _sealed(folder: Path) -> bool:
-    info = read_info(folder)
     left = [segment.number for segment in segments(folder) if not segment.sealed]
-    if is_recording(folder) or (not left and info.ended_at_us is not None):
+    if is_recording(folder) or (not left and read_info(folder).ended_at_us is not None):
         return False
+    info = read_info_to_change(folder)
     descriptor = lock(folder)
     try:
         for number in left:

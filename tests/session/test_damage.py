@@ -26,13 +26,16 @@ from natstui.session.files import segment
 from natstui.session.files.folder import is_recording, segments
 from natstui.session.files.index import read_index
 from natstui.session.files.info import read_info
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.files.segment import read_content
-from natstui.session.library import seal_left_open, summaries
+from natstui.session.library import annotate, rename, seal_left_open, summaries
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
 from natstui.session.share import pack as ustar
 from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
+from natstui.session.write.disk import Disk
+from natstui.session.write.settings import RecorderSettings
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 
@@ -153,6 +156,58 @@ def test_verify_finds_every_bit_of_the_description_that_changed(tmp_path: Path) 
         kept["checksum"] = hashlib.sha256(text).hexdigest()
         path.write_text(json.dumps(kept))
         assert verify(folder).findings == ()
+
+
+CHANGED_BY: dict[str, Callable[[Path], object]] = {
+    "rename": lambda folder: rename(folder, "another"),
+    "note": lambda folder: annotate(folder, "seen"),
+    "pack": lambda folder: pack(folder, folder / "a", redact=False, progress=QUIET),
+    "pack redacted": lambda folder: pack(folder, folder / "a", redact=True, progress=QUIET),
+    "continue": lambda folder: Disk(
+        RecorderSettings(folder.parent, ""), KeyframeMaker().keyframe(START_US), START_US, folder
+    ),
+}
+"""What writes session.json again, or a copy of it."""
+
+
+def damage_description(folder: Path) -> bytes:
+    """Change one letter of session.json, which stays readable, and return what it holds then."""
+    path = folder / "session.json"
+    content = path.read_bytes()
+    assert b'"test"' in content
+    path.write_bytes(content.replace(b'"test"', b'"tesu"'))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("what", CHANGED_BY)
+def test_nothing_gives_a_damaged_description_a_right_checksum(tmp_path: Path, what: str) -> None:
+    folder = made(tmp_path, Scenario().records(0, 3))
+    content = damage_description(folder)
+    with pytest.raises(SessionError, match=r"session\.json is damaged, or was changed") as refused:
+        CHANGED_BY[what](folder)
+    assert "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == [folder]
+    assert (folder / "session.json").read_bytes() == content
+    assert not (folder / "a").exists()
+    assert verify(folder).damaged
+
+
+def test_the_next_start_leaves_a_damaged_description_as_it_is(tmp_path: Path) -> None:
+    folder = cut_off(tmp_path)
+    content = damage_description(folder)
+    assert seal_left_open(tmp_path) == []
+    assert (folder / "session.json").read_bytes() == content
+    assert verify(folder).damaged
+
+
+def test_a_pack_with_a_damaged_description_is_refused(tmp_path: Path) -> None:
+    file, sessions = packed(tmp_path), tmp_path / "sessions"
+    content = file.read_bytes()
+    assert b'"test"' in content
+    file.write_bytes(content.replace(b'"test"', b'"tesu"'))
+    with pytest.raises(SessionError, match=r"a\.natstui is damaged: session\.json is damaged"):
+        unpack(file, sessions)
+    assert list(sessions.iterdir()) == []
 
 
 def open_everything(folder: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -24,7 +26,7 @@ from natstui.session.files.info import read_info
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
-from natstui.session.share.verify import verify
+from natstui.session.share.verify import Verdict, verify
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until
@@ -295,3 +297,26 @@ def test_what_a_full_disk_leaves_unsealed_is_counted_in_the_last_sentence(
     assert ended.on is False and "No space left on device" in (ended.reason or "")
     assert sum(isinstance(record, Noted) for record in recorded.records()) == 24
     assert (ended.size_bytes or 0) > 24 * 100
+
+
+def test_what_is_being_recorded_is_never_called_damaged(start: Start) -> None:
+    recorded = start(segment_bytes=10_000, max_bytes=30_000)
+    verdicts: list[Verdict] = []
+    with ThreadPoolExecutor(1) as pool:
+        over = threading.Event()
+
+        def verify_again_and_again() -> None:
+            while not over.is_set():
+                verdicts.append(verify(recorded.recorder.folder))
+
+        verifying = pool.submit(verify_again_and_again)
+        for number in range(150):
+            # Each is a segment, is sealed, and pushes another out.
+            recorded.recorder.add(Noted(START_US + number, str(Scenario(seed=number).poll(1))))
+            wait_until(lambda: not recorded.recorder.is_behind)
+        recorded.recorder.stop()
+        over.set()
+        verifying.result()
+    assert [f.text for verdict in verdicts for f in verdict.findings if f.damage] == []
+    dropped = read_info(recorded.recorder.folder).dropped
+    assert verdicts and dropped is not None and dropped.segments_count > 10

@@ -20,6 +20,7 @@ from natstui.session.files.folder import INFO, reading
 
 _MOST_BYTES = 1 << 20
 _YEAR_9999_US = 253_370_764_800_000_000
+NOT_AS_WRITTEN = "is damaged, or was changed by something else than natstui"
 _USERINFO = re.compile(r"//[^/@\s]*@")
 
 
@@ -82,9 +83,9 @@ def info_json(info: SessionInfo) -> bytes:
     return msgspec.json.format(msgspec.json.encode(summed), indent=2) + b"\n"
 
 
-def is_as_written(folder: Path, info: SessionInfo) -> bool:
-    """Return whether session.json has the checksum that it was written with, or none."""
-    return not info.checksum or _checksum(_info_content(folder)) == info.checksum
+def _is_as_written(content: bytes, info: SessionInfo) -> bool:
+    """Return whether an info in JSON has the checksum that it was written with, or none."""
+    return not info.checksum or _checksum(content) == info.checksum
 
 
 def new_info(name: str, at_us: int) -> SessionInfo:
@@ -141,6 +142,24 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
 def read_info(folder: Path) -> SessionInfo:
     """Return the info of a session; raise SessionError when it is no session."""
     return parse_info(_info_content(folder), str(folder / INFO))
+
+
+def read_checked_info(folder: Path) -> tuple[SessionInfo, bool]:
+    """Return the info of a session, and whether it is as natstui wrote it; raises SessionError."""
+    content = _info_content(folder)
+    info = parse_info(content, str(folder / INFO))
+    return info, _is_as_written(content, info)
+
+
+def read_info_to_change(folder: Path) -> SessionInfo:
+    """Return the info of a session that is written again; raise SessionError for a damaged one.
+
+    Its checksum would be right afterwards, and the damage could not be noticed any more.
+    """
+    info, as_written = read_checked_info(folder)
+    if not as_written:
+        raise SessionError(f"{folder / INFO} {NOT_AS_WRITTEN}; it is not changed")
+    return info
 
 
 def _info_content(folder: Path) -> bytes:

@@ -15,7 +15,7 @@ from natstui.lines import BadLine
 from natstui.model.records.record import Record, moment_us
 from natstui.model.records.recording import ClockStepped
 from natstui.session.files.entry import Entry, Piece, decode_keyframe, entry_of, piece_of
-from natstui.session.files.folder import reading
+from natstui.session.files.folder import SegmentFile, reading, segment_path
 from natstui.session.files.index import MOST_MARKS, SegmentIndex
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.layout import MEMBERS_COUNT, MEMBERS_COUNTS, Poll
@@ -192,6 +192,17 @@ def read_content(path: Path, *, sealed: bool) -> Content:
     if len(raw) > MOST_BYTES:
         raise SessionError(f"{path} is larger than any segment")
     return parse(b"".join(inflate(raw, str(path))) if sealed else raw)
+
+
+def read_segment(file: SegmentFile) -> Content:
+    """Read and parse a segment that may be sealed meanwhile; raise SessionError if damaged."""
+    try:
+        return read_content(file.path, sealed=file.sealed)
+    except SessionError:
+        sealed = segment_path(file.path.parent, file.number, sealed=True)
+        if file.sealed or not sealed.exists():
+            raise
+        return read_content(sealed, sealed=True)
 
 
 class GrowingSegment:

@@ -17,6 +17,7 @@ from natstui.model.records.record import Record
 from natstui.model.records.recording import ExportSelection
 from natstui.paths import private_folder, user_path
 from natstui.session.files.folder import segments
+from natstui.session.files.info import read_info
 from natstui.session.read.recording import follows_a_loss
 from natstui.session.share.tables import (
     ACK_SAMPLE,
@@ -162,7 +163,7 @@ def _all_records(
     """Yield what was recorded, and the configurations known before it or after a gap."""
     segments_count, before = len(segments(folder)), None
     progress(0, segments_count)
-    for done_count, part in enumerate(salvaged(folder, damaged)):
+    for done_count, part in enumerate(salvaged(folder, read_info(folder), damaged)):
         known, first = part.content.keyframe, before is None or part.number > before + 1
         if known is not None and (first or follows_a_loss(part.content)):
             yield known.configured

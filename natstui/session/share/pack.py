@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from natstui.errors import SessionError
-from natstui.files import check_replaceable, complete_file, open_plain, read_plain
+from natstui.files import (
+    check_replaceable,
+    complete_file,
+    open_plain,
+    read_plain,
+    write_complete,
+)
 from natstui.paths import private_folder
 from natstui.session.files.folder import (
     INFO,
@@ -30,10 +36,10 @@ from natstui.session.files.info import (
     SessionInfo,
     info_json,
     parse_info,
-    read_info,
+    read_info_to_change,
     write_info,
 )
-from natstui.session.files.segment import MOST_BYTES, parse, polls_of, read_content
+from natstui.session.files.segment import MOST_BYTES, parse, polls_of, read_segment
 from natstui.session.share.redact import Pseudonyms
 from natstui.session.share.verify import verify
 from natstui.session.write.seal import gzip_members
@@ -51,7 +57,6 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
         raise SessionError(f"{target} is no name of a file")
     with _writing(target):
         check_replaceable(target, replaces=False)
-    info = read_info(folder)
     for finding in verify(folder).findings:
         # A damaged session could not be unpacked again.
         if finding.damage:
@@ -59,7 +64,7 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
                 f"{folder} is damaged and is not packed: {finding.text};"
                 " natstui export writes what can be read of it"
             )
-    files = segments(folder)
+    info, files = read_info_to_change(folder), segments(folder)
     pseudonyms = Pseudonyms() if redact else None
     info = info if pseudonyms is None else pseudonyms.info(info)
     with _writing(target), complete_file(target, replaces=False) as file:
@@ -85,7 +90,7 @@ def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes
     if segment.sealed and pseudonyms is None:
         with reading(str(segment.path)):
             return read_plain(segment.path, MOST_BYTES)
-    content = read_content(segment.path, sealed=segment.sealed)
+    content = read_segment(segment)
     if pseudonyms is not None:
         content = parse(pseudonyms.text(content))
     return b"".join(gzip_members(content, polls_of(content)))
@@ -126,7 +131,10 @@ def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:
         if count == 0:
             if member.name != INFO or member.size_bytes > _MOST_INFO_BYTES:
                 raise SessionError(f"the pack does not begin with {INFO}")
-            info = parse_info(b"".join(content(file, member)), INFO)
+            text = b"".join(content(file, member))
+            info = parse_info(text, INFO)
+            # As it is: a checksum that is wrong must stay wrong until it was verified.
+            write_complete(folder / INFO, text)
             continue
         if not is_segment_name(member.name) or not member.name.endswith(".gz"):
             raise SessionError(f"the pack holds {member.name[:60]!r}, which no session has")
@@ -139,7 +147,6 @@ def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:
             target.writelines(content(file, member))
     if info is None:
         raise SessionError("the pack is empty")
-    write_info(folder, info)
     return info
 
 

@@ -21,8 +21,13 @@ from natstui.session.files.folder import (
     segments,
 )
 from natstui.session.files.index import read_index
-from natstui.session.files.info import SessionInfo, is_as_written, read_info
-from natstui.session.files.segment import Content, read_content, readable
+from natstui.session.files.info import (
+    NOT_AS_WRITTEN,
+    SessionInfo,
+    read_checked_info,
+    read_info,
+)
+from natstui.session.files.segment import Content, read_segment, readable
 from natstui.units import bytes_text, counted, duration_text
 
 _KILLED_LOSES_US = 1_000_000
@@ -116,21 +121,22 @@ def moment_text(at_us: int) -> str:
 
 def verify(folder: Path) -> Verdict:
     """Read everything in a session; raise SessionError when it is no session at all."""
-    info = read_info(folder)
+    # Before it is read: what ends meanwhile was not cut off.
+    recording = is_recording(folder)
+    # Read once: a recorder may write it again meanwhile.
+    info, as_written = read_checked_info(folder)
     files = segments(folder)
     check = _Check()
-    if not is_as_written(folder, info):
-        check.note(
-            f"{INFO} is damaged, or was changed by something else than natstui", damage=True
-        )
-    for part in salvaged(folder, lambda text: check.note(text, damage=True)):
+    if not as_written:
+        check.note(f"{INFO} {NOT_AS_WRITTEN}", damage=True)
+    for part in salvaged(folder, info, lambda text: check.note(text, damage=True)):
         check.unreadable_lines_count += part.unreadable_lines_count
         for record in part.records:
             check.take(record)
     for file in files:
         if not file.sealed:
             _verify_tail(file, check)
-    cut_off = _verify_end(folder, info, files, check)
+    cut_off = _verify_end(info, files, check, recording=recording)
     return Verdict(
         tuple(check.findings),
         len(files),
@@ -154,22 +160,30 @@ class ReadableSegment:
     unreadable_lines_count: int
 
 
-def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[ReadableSegment]:
+def salvaged(
+    folder: Path, info: SessionInfo, damaged: Callable[[str], None]
+) -> Iterator[ReadableSegment]:
     """Yield what can be read of a session, segment after segment, and report what cannot be read.
 
-    Raises SessionError when it is no session at all.
+    `info` was read before: a recorder may seal and delete segments meanwhile. Raises SessionError
+    when it is no session at all.
     """
-    files, info = segments(folder), read_info(folder)
-    gone = list(_missing(info, files, max(read_index(folder), default=0)))
+    # In this order: what the index has is in the list, and what is not in the list was dropped.
+    last_known = max(read_index(folder), default=0)
+    files = segments(folder)
+    dropped_count = _dropped_count(folder)
+    gone = list(_missing(dropped_count, files, last_known))
     for text in gone:
         damaged(text)
     records_count = 0
     for file in files:
         try:
-            content = read_content(file.path, sealed=file.sealed)
+            content = read_segment(file)
         except SessionError as error:
-            damaged(str(error))
-            gone.append(file.path.name)
+            dropped_count = _dropped_count(folder)
+            if file.number > dropped_count:
+                damaged(str(error))
+                gone.append(file.path.name)
             continue
         part = _read(file, content)
         records_count += len(content.entries) + content.damaged_lines_count
@@ -177,12 +191,18 @@ def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[ReadableS
             damaged(text)
         yield part
     written_count = sum(info.records_count.values())
-    if not gone and info.dropped is None and records_count < written_count:
+    if not gone and not dropped_count and records_count < written_count:
         # Nothing else knows of a last segment that is gone when the index is gone too.
         damaged(
             f"{counted(written_count - records_count, 'record')} of"
             f" {written_count} that were written are missing"
         )
+
+
+def _dropped_count(folder: Path) -> int:
+    """Return how many segments were deleted until now to keep within a limit."""
+    dropped = read_info(folder).dropped
+    return dropped.segments_count if dropped else 0
 
 
 def _read(file: SegmentFile, content: Content) -> ReadableSegment:
@@ -205,9 +225,8 @@ def _unreadable(file: SegmentFile, part: ReadableSegment) -> Iterator[str]:
         yield f"{name}: {counted(part.unreadable_lines_count, 'line')} cannot be read"
 
 
-def _missing(info: SessionInfo, files: list[SegmentFile], last_known: int) -> Iterator[str]:
+def _missing(dropped_count: int, files: list[SegmentFile], last_known: int) -> Iterator[str]:
     """Yield a sentence per run of segments that should be there, up to the last one sealed."""
-    dropped_count = info.dropped.segments_count if info.dropped else 0
     yield from missing(dropped_count, (file.number for file in files), last_known).values()
     if not files:
         yield "there is no segment"
@@ -215,8 +234,13 @@ def _missing(info: SessionInfo, files: list[SegmentFile], last_known: int) -> It
 
 def _verify_tail(file: SegmentFile, check: _Check) -> None:
     """Report a last line that was not written completely."""
-    with reading(str(file.path)), open_plain(file.path) as opened:
-        content = opened.read()
+    try:
+        with reading(str(file.path)), open_plain(file.path) as opened:
+            content = opened.read()
+    except SessionError:
+        if file.path.exists():
+            raise
+        return  # It was sealed meanwhile.
     torn_bytes = len(content) - (content.rfind(b"\n") + 1)
     if torn_bytes:
         check.note(
@@ -226,7 +250,9 @@ def _verify_tail(file: SegmentFile, check: _Check) -> None:
         )
 
 
-def _verify_end(folder: Path, info: SessionInfo, files: list[SegmentFile], check: _Check) -> bool:
+def _verify_end(
+    info: SessionInfo, files: list[SegmentFile], check: _Check, *, recording: bool
+) -> bool:
     """Report how it ends; return whether it was cut off."""
     if info.dropped:
         check.note(
@@ -236,7 +262,7 @@ def _verify_end(folder: Path, info: SessionInfo, files: list[SegmentFile], check
             damage=False,
         )
     last_text = "nothing" if check.last_at_us is None else moment_text(check.last_at_us)
-    if is_recording(folder):
+    if recording:
         check.note(f"it is being recorded; the last record is of {last_text}", damage=False)
     elif info.cut_off or info.ended_at_us is None or any(not file.sealed for file in files):
         check.note(_cut_text(info, check.last_at_us, last_text), damage=False)

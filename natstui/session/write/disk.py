@@ -25,7 +25,7 @@ from natstui.session.files.info import (
     DroppedSegments,
     SessionInfo,
     new_info,
-    read_info,
+    read_info_to_change,
     write_info,
 )
 from natstui.session.files.keyframe import Keyframe
@@ -79,7 +79,7 @@ class Disk:
             private_folder(settings.sessions)
             self.folder = _new_folder(settings.sessions, folder_name(at_us, settings.name))
         else:
-            self.info = replace(read_info(unfinished), ended_at_us=None, cut_off=False)
+            self.info = replace(read_info_to_change(unfinished), ended_at_us=None, cut_off=False)
             self.folder = unfinished
         try:
             self._begin(keyframe, continued=unfinished is not None)

@@ -59,7 +59,7 @@ async def test_each_step_ends_with_what_it_asks_for(account: Account) -> None:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
         assert f"/{len(STEPS)}" not in viewer.text
         await viewer.type_command("guide")
-        await at_step(viewer, 1, "2 shows every consumer")
+        await at_step(viewer, 1, "Press 2 for every consumer")
         await viewer.press("2")
         await viewer.until(lambda: "billing" in viewer.rows())
         await at_step(viewer, 2, "enter says why")
@@ -227,7 +227,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
     ]
     async with fed(*records, *polls) as viewer:
         await viewer.type_command("guide")
-        await at_step(viewer, 1, "f2 shows every consumer")
+        await at_step(viewer, 1, "Press f2 for every consumer")
         await viewer.press("f2")
         await at_step(viewer, 2, "billing is stuck: ↓ to it, enter says why")
         await viewer.type_command("guide")

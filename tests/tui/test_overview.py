@@ -276,10 +276,14 @@ async def test_the_tabs_fit_another_size_at_once_without_a_newer_state() -> None
          "no open pulls: 175 pending, no pull request is open"),
         ("no open pulls: 175 pending, no pull request is open", 40,
          "no open pulls: 175 pending …"),
-        ("poison message: message 1 was delivered 5 times", 40, "poison message …"),
+        ("poison message: message 1 was delivered 5 times", 40,
+         "poison message: message 1 was …"),
+        ("paused: delivery is paused until it is resumed or expires", 40,
+         "paused: delivery is paused until it is …"),
+        ("paused: until it is resumed", 9, "paused …"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_shown_in_whole_clauses(text: str, room: int, shown: str) -> None:
+def test_what_is_wrong_is_shown_as_far_as_it_fits(text: str, room: int, shown: str) -> None:
     cell = Cell(text, "bad", text.index(":"), "")
     assert whole_clauses(cell, room).text == shown
 

@@ -147,7 +147,7 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     elif status is NO_DELIVERY:
         text = f"{pending} pending, none was delivered yet"
     elif status is CATCHING_UP:
-        text = f"{pending} pending, {per_s or 0:+.1f} a second"
+        text = f"{pending} pending, {per_s or 0:+.1f}/s"
     else:
         text = f"{pending} pending, {unacked} waiting for their ack"
     return Verdict(status.level, status.word, text)

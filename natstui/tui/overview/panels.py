@@ -108,23 +108,28 @@ class Panel:
 
 
 _CLAUSE_END = re.compile(r"[:;,] | \(")
+_WORD_END = re.compile(r"(?<![:;,]) | \(|[:;,] ")
 _MORE = " …"
 
 
 def whole_clauses(cell: Cell, room: int) -> Cell:
-    """Return a sentence, or what of its clauses fits into `room` cells with a sign for the rest.
+    """Return a sentence, or what of it fits into `room` cells with a sign for the rest.
 
-    Its head stays whole.
+    Its head stays whole. It ends with a clause where that leaves less than half of the room
+    empty, else with a word.
     """
     if cell_len(cell.text) <= room:
         return cell
-    ends = [
-        end.start() for end in _CLAUSE_END.finditer(cell.text) if end.start() >= cell.tail_from
-    ]
-    fitting = [end for end in ends if cell_len(cell.text[:end]) + len(_MORE) <= room]
-    if not fitting:
-        return cell
-    return cell._replace(text=cell.text[: fitting[-1]] + _MORE)
+
+    def fitting(between: re.Pattern[str]) -> list[int]:
+        ends = [
+            end.start() for end in between.finditer(cell.text) if end.start() >= cell.tail_from
+        ]
+        return [end for end in ends if cell_len(cell.text[:end]) + len(_MORE) <= room]
+
+    clauses, words = fitting(_CLAUSE_END), fitting(_WORD_END)
+    ends = clauses if clauses and clauses[-1] >= room / 2 else words
+    return cell._replace(text=cell.text[: ends[-1]] + _MORE) if ends else cell
 
 
 def _with_sentences(rows: Rows[Any], width: int) -> Rows[Any]:

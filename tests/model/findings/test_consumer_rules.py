@@ -55,7 +55,7 @@ def test_falling_behind_needs_a_trend_over_time_and_a_rate() -> None:
             delivered_at_us=at_us(life.second), **flow,
         )  # fmt: skip
     finding = life.open["NT-C23"]
-    assert "+20.0 a second" in finding.text
+    assert "+20.0/s" in finding.text
     assert at_us(began - 8) <= finding.since_us <= at_us(began + 2)
     for _ in range(20):
         life.poll(pending_msgs=280, delivered_at_us=at_us(life.second))

@@ -58,7 +58,7 @@ def lagging(f: ConsumerFacts, known: bool) -> Seen | None:
     if not grows:
         return None
     since_us = f.at_us - (f.mono_us + earliest_us)
-    text = f"{f.pending} pending, {per_s:+.1f} a second"
+    text = f"{f.pending} pending, {per_s:+.1f}/s"
     return Seen(text, since_us, (), {"pending_msgs": f.pending, "per_s": per_s})
 
 

@@ -120,7 +120,7 @@ def _messages_of_worst(state: State) -> ToApp | None:
 
 STEPS = (
     _Step(
-        "What is wrong, what moves, who leads. {screen.consumers|2} shows every consumer.",
+        "The overview is on {screen.overview|0}. Press {screen.consumers|2} for every consumer.",
         "overview",
         reached="ConsumersScreen",
     ),
@@ -332,4 +332,4 @@ class Guide(Part):
             words = words.replace("{worst}", _worst(self._state()))
         if "{stopped}" in words:
             words = words.replace("{stopped}", _stopped(self._state()))
-        return f"{self._at + 1}/{_END}  {words}" + (f"  ({key_id}: next)" if key_id else "")
+        return f"Guide {self._at + 1}/{_END}  {words}" + (f"  ({key_id}: next)" if key_id else "")

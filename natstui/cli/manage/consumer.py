@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.clean import clean_line
 from natstui.cli.complete import on_stream
 from natstui.cli.connected import run_connected
 from natstui.cli.lazy_group import LazyGroup
+from natstui.cli.listing import list_consumers
 from natstui.cli.manage.names import given_name
 from natstui.cli.options import as_json, connection_options
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_rows
-from natstui.units import count_text, counted
+from natstui.units import count_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
-    from natstui.jetstream.connection.client import Client
 
 
 @command()
@@ -28,22 +27,8 @@ if TYPE_CHECKING:
 @connection_options
 def ls(connection: Connection, stream: str, as_json: bool, **_words: Any) -> None:
     """List the consumers of STREAM."""
-    verb = f"CONSUMER.LIST.{given_name(stream)}"
-
-    async def work(client: Client) -> list[dict[str, Any]]:
-        pages = [json.loads(page) async for page in client.pages(verb)]
-        rows = [row for page in pages for row in page.get("consumers") or () if row.get("name")]
-        missing = sorted({name for page in pages for name in page.get("missing") or ()})
-        if missing:
-            click.echo(clean_line(f"natstui: not reachable: {', '.join(missing)}"), err=True)
-        counted_count = max((page.get("total") or 0 for page in pages), default=0)
-        left_out_count = counted_count - len(rows) - len(missing)
-        if left_out_count > 0:
-            what = counted(left_out_count, "more consumer")
-            click.echo(f"natstui: the server counts {what} than it lists", err=True)
-        return rows
-
-    rows = run_connected(connection, work)
+    name = given_name(stream)
+    rows = run_connected(connection, lambda client: list_consumers(client, name))
     if as_json:
         click.echo(json.dumps(rows))
         return

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.clean import clean_line
 from natstui.cli.complete import stream_name
 from natstui.cli.connected import run_connected
 from natstui.cli.lazy_group import LazyGroup
+from natstui.cli.listing import list_streams
 from natstui.cli.manage.names import given_name, given_subject
 from natstui.cli.options import as_json, connection_options
 from natstui.cli.sections import command
@@ -20,7 +20,6 @@ from natstui.units import bytes_text, count_text, counted
 
 if TYPE_CHECKING:
     from natstui.config import Connection
-    from natstui.jetstream.connection.client import Client
 
 _MOST_LETTERS = 60
 
@@ -50,26 +49,7 @@ def _some(subjects: Sequence[str]) -> str:
 @connection_options
 def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any) -> None:
     """List the streams."""
-
-    async def work(client: Client) -> list[dict[str, Any]]:
-        body = {"subject": subject} if subject else {}
-        pages = [json.loads(page) async for page in client.pages("STREAM.LIST", body)]
-        refused = {n: why for page in pages for n, why in (page.get("offline") or {}).items()}
-        missing = {name for page in pages for name in page.get("missing") or ()}
-        for name, reason in sorted(refused.items()):
-            click.echo(
-                f"natstui: the server does not run {clean_line(name)}: {clean_line(reason)}",
-                err=True,
-            )
-        if missing - refused.keys():
-            names = ", ".join(sorted(missing - refused.keys()))
-            click.echo(f"natstui: not reachable: {clean_line(names)}", err=True)
-        rows = [row for page in pages for row in page.get("streams") or ()]
-        # The server fills rows of what is away with zeros.
-        away = missing | refused.keys()
-        return [row for row in rows if row["config"]["name"] not in away]
-
-    rows = run_connected(connection, work)
+    rows = run_connected(connection, lambda client: list_streams(client, subject))
     if as_json:
         click.echo(json.dumps(rows))
         return

@@ -19,6 +19,7 @@ from natstui.cli.complete import buckets as bucket_names
 from natstui.cli.connected import run_connected
 from natstui.cli.core.options import seconds_of
 from natstui.cli.core.payload import given_payload
+from natstui.cli.listing import list_streams
 from natstui.cli.manage.writing import (
     change_flags,
     print_changed,
@@ -47,7 +48,6 @@ from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.messages.keys import (
     Entry,
-    buckets,
     read_entries,
     read_key,
     watch,
@@ -168,7 +168,8 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     if bucket is not None:
         _print_keys(connection, given_bucket(bucket), ">", as_json=as_json)
         return
-    rows = run_connected(connection, buckets)
+    streams = run_connected(connection, lambda client: list_streams(client, "$KV.>"))
+    rows = [row for row in streams if row["config"]["name"].startswith(KV)]
     if as_json:
         click.echo(json.dumps(rows))
         return

@@ -17,6 +17,7 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.backups import BytesLine, stoppable
 from natstui.cli.complete import stores as store_names
 from natstui.cli.connected import run_connected
+from natstui.cli.listing import list_streams
 from natstui.cli.manage.stream_changes import seal_stream
 from natstui.cli.manage.writing import (
     change_flags,
@@ -56,7 +57,6 @@ from natstui.jetstream.messages.objects import (
     read_object,
     read_store,
     save_object,
-    stores,
 )
 from natstui.jetstream.messages.unfinished_objects import (
     UnfinishedObject,
@@ -90,7 +90,8 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     if bucket is not None:
         _print_objects(connection, given_bucket(bucket), as_json=as_json)
         return
-    rows = run_connected(connection, stores)
+    streams = run_connected(connection, lambda client: list_streams(client, "$O.>"))
+    rows = [row for row in streams if row["config"]["name"].startswith(OBJECTS)]
     if as_json:
         click.echo(clean_json(json.dumps(rows)))
         return

@@ -16,6 +16,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import on_stream
 from natstui.cli.health.look import look_at
+from natstui.cli.listing import print_away
 from natstui.cli.manage.names import given_name
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
@@ -142,6 +143,19 @@ def _seen(connection: Connection) -> State:
     return watched.state
 
 
+def _print_streams_away(state: State) -> None:
+    """Print to stderr the streams of which nothing can be said."""
+    refused = {stream: why for (stream, consumer), why in state.offline.items() if not consumer}
+    print_away(state.rowless_streams(), refused)
+
+
+def _print_consumers_away(state: State, stream: str | None) -> None:
+    """Print to stderr the consumers, of one stream if it is named, that cannot be shown."""
+    away = {name for name in state.rowless_consumers() if stream in (None, name[0])}
+    refused = {" ".join(name): why for name, why in state.offline.items() if name in away}
+    print_away({" ".join(name) for name in away}, refused)
+
+
 def _conditions(kind: type[Found], words: dict[str, Any]) -> list[Condition]:
     known = [field.name for field in fields(kind)]
     texts = list(words["conditions"])
@@ -190,7 +204,9 @@ def find_streams(connection: Connection, **words: Any) -> None:
     if subject is not None:
         wanted.append(lambda row: any(overlap(subject, one) for one in row.subjects or ()))
     wanted += _before(words["idle"], lambda row: row.last_at_us)
-    found = _matching(stream_rows(_seen(connection)), wanted, invert=words["invert"])
+    state = _seen(connection)
+    _print_streams_away(state)
+    found = _matching(stream_rows(state), wanted, invert=words["invert"])
     _print(found, [row.name for row in found], stream_table, words)
 
 
@@ -199,7 +215,9 @@ def find_streams(connection: Connection, **words: Any) -> None:
 @connection_options
 def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None:
     """Print once what every stream holds. Prints rates, too."""
-    rows = sorted(stream_rows(_seen(connection)), key=lambda row: -row.stored_bytes)
+    state = _seen(connection)
+    _print_streams_away(state)
+    rows = sorted(stream_rows(state), key=lambda row: -row.stored_bytes)
     _print(rows, [], stream_table, {"as_json": as_json, "names": False})
 
 
@@ -227,7 +245,9 @@ def find_consumers(connection: Connection, stream: str | None, **words: Any) -> 
     wanted += _before(
         words["idle"], lambda row: activity_at_us(row.delivered_at_us, row.acked_at_us)
     )
-    every = [row for row in consumer_rows(_seen(connection)) if name in (None, row.stream)]
+    state = _seen(connection)
+    _print_consumers_away(state, name)
+    every = [row for row in consumer_rows(state) if name in (None, row.stream)]
     found = _matching(every, wanted, invert=words["invert"])
     _print(found, [f"{row.stream} {row.name}" for row in found], consumer_table, words)
 
@@ -242,6 +262,7 @@ def report_consumers(connection: Connection, stream: str, as_json: bool, **_word
     state = _seen(connection)
     if name not in state.streams.columns.name:
         raise UsageError(f"there is no stream {name}")
+    _print_consumers_away(state, name)
     rows = [row for row in consumer_rows(state) if row.stream == name]
     _print(rows, [], consumer_table, {"as_json": as_json, "names": False})
 

@@ -47,14 +47,6 @@ class Entry(msgspec.Struct, frozen=True):
     """Its `Nats-TTL`, where it was read alone."""
 
 
-async def buckets(client: Client) -> list[dict[str, Any]]:
-    """Return the INFO of the streams that are buckets."""
-    body = {"subject": "$KV.>"}
-    pages = [json.loads(page) async for page in client.pages("STREAM.LIST", body)]
-    rows = [row for page in pages for row in page.get("streams") or ()]
-    return [row for row in rows if row["config"]["name"].startswith(KV)]
-
-
 async def _info(client: Client, bucket: str) -> dict[str, Any]:
     """Return the INFO of a bucket; raises NotFound."""
     try:

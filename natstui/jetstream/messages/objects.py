@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,14 +88,6 @@ class CopiedObject:
         if self.wrong:
             return f"NOT VERIFIED: it {self.wrong}"
         return "digest checked" if self.size_bytes else "empty"
-
-
-async def stores(client: Client) -> list[dict[str, Any]]:
-    """Return the INFO of the streams that are object stores."""
-    body = {"subject": "$O.>"}
-    pages = [json.loads(page) async for page in client.pages("STREAM.LIST", body)]
-    rows = [row for page in pages for row in page.get("streams") or ()]
-    return [row for row in rows if row["config"]["name"].startswith(OBJECTS)]
 
 
 async def read_object(client: Client, bucket: str, name: str) -> StoredObject:

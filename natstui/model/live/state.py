@@ -158,6 +158,16 @@ class State:
     analysis: AnalysisRun | None = None
     """The running or last analysis of a recording; None before there was one."""
 
+    def rowless_streams(self) -> frozenset[str]:
+        """Return the streams that are away and of which nothing is known but the name."""
+        return self.unreachable_streams - self.streams.roster.rows_of_stream.keys()
+
+    def rowless_consumers(self) -> frozenset[tuple[str, str]]:
+        """Return the consumers, with their stream, of which nothing is known but the name."""
+        if not self.unreachable_consumers:
+            return frozenset()
+        return self.unreachable_consumers - {key[:2] for key in self.consumers.roster.keys}
+
     def after(self, record: Record) -> State:
         """Return the state after one more record."""
         if isinstance(record, ManagingRecord | AnalysisRecord | Silenced):

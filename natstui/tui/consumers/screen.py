@@ -16,7 +16,13 @@ from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.detail.peek import Brief
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, watch_shown
+from natstui.tui.frame.selection import (
+    SelectionScreen,
+    acted_on,
+    away_text,
+    open_of_row,
+    watch_shown,
+)
 from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.keys import key_of
@@ -75,8 +81,14 @@ class ConsumersScreen(SelectionScreen):
         )
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table."""
-        text = super().caption_text(shown, total)
+        """Return the line above the table, with the names of which there is no row."""
+        away = {
+            consumer if self.stream is not None else f"{stream} {consumer}"
+            for system in self.where.shown
+            for stream, consumer in system.state.rowless_consumers()
+            if self.stream in (None, stream)
+        }
+        text = super().caption_text(shown, total) + away_text(away)
         if self.stream is not None:
             return f"{self.stream}  ›  {text}"
         count = 0 if self.where.joins else unlisted_consumers_count(self.state)

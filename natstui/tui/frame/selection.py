@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
@@ -14,6 +14,9 @@ from natstui.tui.frame.messages import Export, Open
 from natstui.tui.frame.systems import own_key, system_of, systems_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.big_table import BigTable
+
+_AWAY_COUNT = 5
+"""So many names of which there is no row are shown."""
 
 
 def acted_on(screen: TableScreen) -> list[tuple[Any, ...]]:
@@ -44,6 +47,14 @@ def watch_shown(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
         by_system.setdefault(system_of(key), []).append(own_key(key))
     for system, own in by_system.items():
         watch_rows(screen, *selected(own, ()), system=system)
+
+
+def away_text(names: Collection[str]) -> str:
+    """Return what follows the caption of a table: some names without a row, and how many."""
+    if not names:
+        return ""
+    shown = ", ".join(sorted(names)[:_AWAY_COUNT]) + (", …" if len(names) > _AWAY_COUNT else "")
+    return f"  ·  {len(names)} not reachable: {shown}"
 
 
 class CreatedRow(NamedTuple):

@@ -13,16 +13,19 @@ from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.detail.peek import Brief
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, watch_shown
+from natstui.tui.frame.selection import (
+    SelectionScreen,
+    acted_on,
+    away_text,
+    open_of_row,
+    watch_shown,
+)
 from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
 from natstui.tui.streams.detail import stream_brief
-
-_AWAY_COUNT = 5
-"""So many names of streams without a row are shown."""
 
 
 class StreamsScreen(SelectionScreen):
@@ -52,17 +55,8 @@ class StreamsScreen(SelectionScreen):
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table, with the names of which there is no row."""
-        away = sorted(
-            name
-            for system in self.where.shown
-            for name in system.state.unreachable_streams
-            - system.state.streams.roster.rows_of_stream.keys()
-        )
-        text = super().caption_text(shown, total)
-        if not away:
-            return text
-        names = ", ".join(away[:_AWAY_COUNT]) + (", …" if len(away) > _AWAY_COUNT else "")
-        return f"{text}  ·  {len(away)} not reachable: {names}"
+        away = {name for system in self.where.shown for name in system.state.rowless_streams()}
+        return super().caption_text(shown, total) + away_text(away)
 
     def empty_hint(self) -> str:
         """Return which key creates a stream."""

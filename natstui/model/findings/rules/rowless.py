@@ -24,15 +24,12 @@ def rowless_conditions(state: State) -> Iterator[tuple[Entity, Kind, Seen]]:
     for (stream, consumer), reason in state.offline.items():
         kind = C_REFUSED if consumer else S_REFUSED
         yield Entity(stream, consumer), kind, Seen(reason)
-    streams = state.streams.roster.rows_of_stream
-    for stream in state.unreachable_streams - streams.keys():
+    for stream in state.rowless_streams():
         if (stream, "") not in state.offline:
             yield Entity(stream), S_UNREACHABLE, Seen(S_UNREACHABLE.sentence)
-    if state.unreachable_consumers:
-        keys = {key[:2] for key in state.consumers.roster.keys}
-        for stream, consumer in state.unreachable_consumers - keys:
-            if (stream, consumer) not in state.offline:
-                yield Entity(stream, consumer), UNREACHABLE, Seen(UNREACHABLE.sentence)
+    for stream, consumer in state.rowless_consumers():
+        if (stream, consumer) not in state.offline:
+            yield Entity(stream, consumer), UNREACHABLE, Seen(UNREACHABLE.sentence)
     for stream, count in state.unlisted_count.items():
         yield Entity(stream), S_UNLISTED, Seen(f"{counted(count, 'consumer')} not listed")
 

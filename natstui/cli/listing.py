@@ -36,8 +36,8 @@ async def _listed(
     rows = [row for page in pages for row in page.get(of) or () if _name(row) not in {"", *away}]
     counted_count = max((page.get("total") or 0 for page in pages), default=0)
     left_out_count = counted_count - len(rows) - len(away)
-    if of == "consumers" and left_out_count > 0:
-        _print(f"the server counts {counted(left_out_count, 'more consumer')} than it lists")
+    if left_out_count > 0:
+        _print(f"the server counts {counted(left_out_count, f'more {of[:-1]}')} than it lists")
     return rows
 
 

@@ -46,13 +46,18 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     Prints leaders, too. Exit code: 0 even if something is wrong (use `natstui health` for that), 4
     if not everything could be read. With --context A,B,C it shows several systems.
     """
+    from natstui.cli.watch.run import left_out_text
+
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
     named = flags.each() if flags.are_several else {"": flags}
     watched = asyncio.run(_watch(named, for_s))
-    for name, one in watched.items():
-        if one.problem is not None:
-            text = f"{f'{name}: ' if name else ''}{one.problem}"
-            click.echo(clean_line(f"natstui: {text}"), err=True)
+    unread = {
+        name: [text for text in (left_out_text(one.state), one.problem) if text is not None]
+        for name, one in watched.items()
+    }
+    for name, texts in unread.items():
+        for text in texts:
+            click.echo(clean_line(f"natstui: {f'{name}: ' if name else ''}{text}"), err=True)
     states = {name: one.state for name, one in watched.items()}
     if as_json:
         facts = [_facts(name, state) for name, state in states.items()]
@@ -60,7 +65,7 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     else:
         coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         click.echo("\n".join(_page(states, coloured=coloured)), color=coloured)
-    if any(one.problem is not None for one in watched.values()):
+    if any(unread.values()):
         sys.exit(RequestFailed.exit_code)
 
 

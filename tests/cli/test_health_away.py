@@ -94,3 +94,13 @@ def test_a_list_of_streams_names_those_that_are_away(address: str) -> None:
     ended = run("stream", "ls", "--server", address)
     assert "natstui: not reachable: ONE1, ONE2" in ended.stderr
     assert "THREE" in ended.stdout and "ONE1" not in ended.stdout
+
+
+@pytest.mark.parametrize("words", ["watch --once --json", "overview"])
+def test_what_prints_a_part_says_what_is_missing_and_does_not_succeed(
+    words: str, address: str
+) -> None:
+    ended = run(*words.split(), "--server", address)
+    assert ended.returncode == 4
+    assert "THREE" in ended.stdout, "what can be read is printed"
+    assert "not everything could be read: not reachable: ONE1, ONE2" in ended.stderr

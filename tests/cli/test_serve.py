@@ -67,6 +67,28 @@ async def test_only_the_page_itself_is_let_in(address: str) -> None:
             assert refused.value.status == 403, (where, headers)
 
 
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET / HTTP/1.1\r\nX: " + b"a" * 9_000 + b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"PUB \x00 0\r\n\r\n",
+    ],
+    ids=["a long header", "a wrong chunk", "no HTTP"],
+)
+async def test_what_is_no_http_is_refused_without_a_traceback(
+    request_bytes: bytes, address: str
+) -> None:
+    port = int(origin_of(address).rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_bytes)
+    async with asyncio.timeout(PATIENCE_S):
+        reply = await reader.readline()
+    assert reply.split()[1] in (b"400", b"404"), reply
+    writer.close()
+    # `served` sees that nothing more was printed.
+
+
 async def test_the_page_loads_nothing_from_elsewhere(address: str) -> None:
     own = origin_of(address).removeprefix("http://")
     async with aiohttp.ClientSession() as session:

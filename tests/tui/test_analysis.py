@@ -127,7 +127,7 @@ def test_the_bar_counts_steps_and_the_tasks_within_one() -> None:
     told = AnalysisProgress(0, 1, "A", "reading the lines", 5, 10, 1, 2)
     bar, step = progress_text(told, 75).plain.splitlines()
     assert bar == "█" * 18 + "░" * 14 + "   55 %   1m15s"
-    assert step == "reading the lines, step 6 of 10"
+    assert step == "step 6 of 10: reading the lines"
 
 
 NAME = "20260921T141320Z-small"

@@ -9,6 +9,7 @@ from textual.binding import ActiveBinding
 
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed, KillWorker
 from natstui.tui.app.help import HelpScreen
+from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.kit.command_line import CommandLine
 from tests.model.test_benchmark_view import PLAN
@@ -79,6 +80,21 @@ async def test_keys_that_can_do_nothing_now_are_not_offered() -> None:
     async with fed(*engine_records(STREAM, read_only=True), size=(240, 24)) as viewer:
         await viewer.until(lambda: "m Messages" in last_line(viewer), "what may be done")
         await viewer.until(lambda: last_line(viewer).endswith(f"{everywhere} a Add e Edit"))
+
+
+async def test_a_benchmark_that_was_requested_starts_until_it_is_planned() -> None:
+    async with fed(*engine_records(STREAM), size=(120, 40)) as viewer:
+        await viewer.press("b")
+        await viewer.until(lambda: "no benchmark has run" in viewer.words)
+        screen = viewer.app.screen
+        assert isinstance(screen, BenchmarkScreen)
+        screen.steering.start("fanout-slow")
+        await viewer.until(lambda: "starting the benchmark" in viewer.words)
+        assert "no benchmark has run" not in viewer.words
+        assert "r Again" not in last_line(viewer)
+        await viewer.feed(BenchmarkPlanned(2, "r", PLAN))
+        await viewer.until(lambda: "starting the benchmark" not in viewer.words, "it runs")
+        await viewer.until(lambda: "^x Stop" in last_line(viewer))
 
 
 async def test_an_empty_table_says_which_key_makes_a_row() -> None:

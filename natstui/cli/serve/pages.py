@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ from string import Template
 import click
 import textual_serve
 from aiohttp import WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
@@ -228,6 +230,12 @@ async def _pass_on(text: str, viewer: AppService, websocket: web.WebSocketRespon
             await viewer.focus()
 
 
+def _is_defect(record: logging.LogRecord) -> bool:
+    """Tell whether aiohttp complains of us, and not of a client that does not speak HTTP."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
 async def serve_pages(viewer: str, port: int, *, read_only: bool) -> None:
     """Serve the page until Ctrl-C or SIGTERM; raises UsageError for a port that is taken."""
     try:
@@ -235,7 +243,9 @@ async def serve_pages(viewer: str, port: int, *, read_only: bool) -> None:
     except OSError as error:
         raise UsageError(f"--port {port}: {(error.strerror or '').lower()}") from error
     stop, pages = stopped_by_signal(), Pages(viewer, listening.getsockname()[1])
-    runner = web.AppRunner(pages.app(), access_log=None)
+    log = logging.getLogger(__name__)
+    log.addFilter(_is_defect)
+    runner = web.AppRunner(pages.app(), access_log=None, logger=log)
     await runner.setup()
     try:
         await web.SockSite(runner, listening).start()

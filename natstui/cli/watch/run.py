@@ -138,6 +138,22 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
         await client.close()
     if collector.problem is not None:
         raise RequestFailed(collector.problem.reason)
+    if (left_out := left_out_text(collector.state)) is not None:
+        raise RequestFailed(left_out)
+
+
+_MOST_NAMED = 10
+
+
+def left_out_text(state: State) -> str | None:
+    """Return which streams and consumers do not answer; None where all do."""
+    consumers = sorted(state.unreachable_consumers)
+    away = [*sorted(state.unreachable_streams), *(f"{name} on {of}" for of, name in consumers)]
+    if not away:
+        return None
+    more_count = len(away) - _MOST_NAMED
+    more = f" and {more_count:,} more" if more_count > 0 else ""
+    return f"not everything could be read: not reachable: {', '.join(away[:_MOST_NAMED])}{more}"
 
 
 async def _complete(collector: Collector, control: PollControl) -> None:

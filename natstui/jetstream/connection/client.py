@@ -294,7 +294,7 @@ class Client:
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return
-            news.check(page.names)
+            news.check(page.names, page.total)
 
     async def subscribe(
         self,

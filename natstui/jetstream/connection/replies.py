@@ -136,6 +136,10 @@ _IDLE_PAGES_COUNT = 16
 """So many pages of a list may bring nothing new: rows of nodes that are down are left out."""
 
 
+_MOST_LISTED = 1_000_000
+"""A list that is said to be longer would be read until the memory is full."""
+
+
 class News:
     """Notices a list that has no end: page after page brings nothing new."""
 
@@ -144,8 +148,14 @@ class News:
         self._names = set[str]()
         self._idle_pages_count = 0
 
-    def check(self, names: Iterable[str]) -> None:
-        """Take the names of a page that is not the last; raises RequestFailed."""
+    def check(self, names: Iterable[str], total: int) -> None:
+        """Take the names of a page that is not the last; raises RequestFailed.
+
+        `total` is how many there are, as the server says.
+        """
+        if total > _MOST_LISTED:
+            much = f"the server lists {total:,}, natstui reads at most {_MOST_LISTED:,}"
+            raise RequestFailed(f"{self._verb}: {much}")
         known_count = len(self._names)
         self._names.update(names)
         is_idle = len(self._names) == known_count

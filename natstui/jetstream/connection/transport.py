@@ -16,11 +16,43 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import ParseResult
 
+import msgspec
+import nats.errors
 from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
+from natstui.decoding import decoder_of
 
 _Answer = list[tuple[Any, ...]]
+
+
+class _Info(msgspec.Struct):
+    """What nats-py and we read of a server's INFO, each of the kind that it has to be."""
+
+    server_id: str = ""
+    server_name: str = ""
+    version: str = ""
+    cluster: str = ""
+    domain: str = ""
+    nonce: str = ""
+    client_ip: str = ""
+    client_id: int | None = None
+    max_payload: int = 0
+    headers: bool = False
+    jetstream: bool = False
+    auth_required: bool = False
+    tls_required: bool = False
+    tls_available: bool = False
+    ldm: bool = False
+    connect_urls: list[str] | None = None
+
+
+def check_info(info: bytes) -> None:
+    """Raise nats.errors.Error for an INFO that nats-py would stumble over, then or later."""
+    try:
+        decoder_of(_Info).decode(info)
+    except (ValueError, RecursionError) as error:
+        raise nats.errors.Error(f"what it says is not understood: {error}") from error
 
 
 async def lookup(host: str, port: int) -> list[str]:
@@ -257,7 +289,11 @@ class Transport(TcpTransport):  # type: ignore[misc]
         except ConnectionError:
             self._keep_unread()
             raise
+        except ValueError as error:
+            raise nats.errors.Error("a line without an end") from error
         self._keep_refusal(line)
+        if line.startswith(b"INFO "):
+            check_info(line[5:])
         return line
 
     def _keep_refusal(self, line: bytes) -> None:

@@ -12,8 +12,10 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from nats.errors import ProtocolError
+from nats.errors import Error, ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, CRLF_SIZE, Parser
+
+from natstui.jetstream.connection.transport import check_info
 
 _MSG = re.compile(rb"MSG[ \t]+([^ \t]+)[ \t]+(\d+)[ \t]+(?:([^ \t]+)[ \t]+)?()(\d+)")
 _HMSG = re.compile(rb"HMSG[ \t]+([^ \t]+)[ \t]+(\d+)[ \t]+(?:([^ \t]+)[ \t]+)?(\d+)[ \t]+(\d+)")
@@ -161,10 +163,10 @@ class WireParser(Parser):  # type: ignore[misc]
             await self.nc._process_err(rest.strip().decode(errors="replace").lower())
         elif verb == b"INFO":
             try:
-                info = json.loads(rest)
-            except (ValueError, RecursionError) as error:
-                raise ProtocolError("nats: an INFO that is no JSON") from error
-            await self.nc._process_info(info)
+                check_info(rest)
+            except Error as error:
+                raise ProtocolError from error
+            await self.nc._process_info(json.loads(rest))
         elif verb in _ANSWERS:
             await _ANSWERS[verb](self)
         elif verb != b"+OK":

@@ -78,6 +78,12 @@ class Listing(Generic[Row]):
         self.steady = True
         """Nothing was added or removed between the pages, so no row slipped between them."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row that the server counts was listed, or named as not listed."""
+        named = {row.name for row in self.rows} | self.missing | self.offline.keys()
+        return self.steady and len(named) >= (self._total_count or 0)
+
     def take_fresh(self) -> list[Row]:
         """Return the rows that came since the last call, each asked for by itself."""
         fresh, self._fresh = self._fresh, []
@@ -99,7 +105,8 @@ class Listing(Generic[Row]):
         self._offset += max(1, page.limit_count)
         self.done = self._offset >= page.total_count
         if not self.done:
-            self._news.check((*(row.name for row in page.rows), *page.missing))
+            names = (*(row.name for row in page.rows), *page.missing)
+            self._news.check(names, page.total_count)
 
     async def _page(self, api: PollingApi, offset: int) -> Page[Row]:
         answer = await api.answer(self.verb, {"offset": offset})
@@ -144,7 +151,7 @@ class Listing(Generic[Row]):
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return found
-            news.check(names)
+            news.check(names, page.total)
 
     async def _step_rows(self, api: PollingApi, left: deque[str]) -> None:
         """Receive rows for a while; several are always being asked for."""

@@ -218,7 +218,7 @@ class StreamReading:
         self.rows = {name: row for name, row in self.rows.items() if name in living}
         answered = (name for name in living if name not in self._missing)
         self._seen.rows += [self.rows[name] for name in answered if name in self.rows]
-        self._seen.complete = listing.steady and not unsure
+        self._seen.complete = listing.is_whole and not unsure
         if not listing.missing:
             self._silent.clear()
             self._availability.worked(_INFO)

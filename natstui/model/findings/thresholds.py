@@ -62,6 +62,10 @@ NO_PULLS_AFTER_S = _threshold(
     10.0, "no pulls after", "s",
     "a consumer without an open pull for less than this is normal: clients fetch now and then",
 )  # fmt: skip
+NO_ACKS_AFTER_S = _threshold(
+    30.0, "no acks after", "s",
+    "a consumer with messages out that had no ack for this long is waiting for acks, not working",
+)  # fmt: skip
 MOST_SAMPLES_SHARE = _threshold(
     0.5, "most samples", "share",
     "a recorded period counts as paused, leaderless … if more than this share of its samples were",

@@ -13,6 +13,7 @@ from natstui.model.findings.catalogue.status import (
     REPLAYING,
     SOURCING,
     STORING,
+    UNACKED,
     UNUSED,
     UP_TO_DATE,
     WORKING,
@@ -21,8 +22,10 @@ from natstui.model.findings.catalogue.status import (
 from natstui.model.findings.causes.settings import consumer_settings, stream_settings
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.finding import Finding, of_key
+from natstui.model.findings.thresholds import NO_ACKS_AFTER_S
 from natstui.model.live.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.live.state import State
+from natstui.units import duration_text
 
 _SHOWN = ("critical", "warning")
 """What is only worth knowing does not hide what a consumer does."""
@@ -48,14 +51,17 @@ def _calm(
     pending: int,
     unacked: int,
     delivered_seq: int,
+    acked_ago_us: int | None,
     pending_per_s: float | None,
     delivered_per_s: float | None,
 ) -> Status:
-    """Return what a consumer does with which nothing is wrong."""
+    """Return what a consumer does with which nothing is wrong; None: it had no ack ever."""
     if pending == 0 and unacked == 0:
         return UP_TO_DATE if delivered_per_s else IDLE
     if delivered_seq == 0:
         return NO_DELIVERY
+    if unacked and (acked_ago_us is None or acked_ago_us > NO_ACKS_AFTER_S * 1e6):
+        return UNACKED
     return CATCHING_UP if pending and pending_per_s and pending_per_s < 0 else WORKING
 
 
@@ -67,6 +73,7 @@ def statuses(state: State) -> list[Status | Kind]:
         columns.pending_msgs,
         columns.ack_pending_msgs,
         columns.delivered_consumer_seq,
+        (_acked_ago_us(state, row) for row in range(len(columns.name))),
         trend_column(history, "pending_msgs"),
         rate_column(history, "delivered_consumer_seq"),
         strict=True,
@@ -80,11 +87,17 @@ def statuses(state: State) -> list[Status | Kind]:
             continue
         if _sourcing(state, row) is not None:
             found[row] = SOURCING
-        elif status in (WORKING, NO_DELIVERY) and _is_left(state, row):
+        elif status in (WORKING, UNACKED, NO_DELIVERY) and _is_left(state, row):
             found[row] = UNUSED
         elif status in (IDLE, UP_TO_DATE) and _is_replaying(state, row):
             found[row] = REPLAYING
     return found
+
+
+def _acked_ago_us(state: State, row: int) -> int | None:
+    """Return how long ago the last ack came; None where none ever did."""
+    acked_at_us = state.consumers.columns.acked_at_us[row]
+    return None if acked_at_us is None else state.now_at_us - acked_at_us
 
 
 def _sourcing(state: State, row: int) -> ConsumerFacts | None:
@@ -138,8 +151,9 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     per_s = trend_per_s(history, key, "pending_msgs")
     delivered_per_s = counter_per_s(history, key, "delivered_consumer_seq")
     delivered_seq = columns.delivered_consumer_seq[row]
-    status = _calm(pending, unacked, delivered_seq, per_s, delivered_per_s)
-    if status in (WORKING, NO_DELIVERY) and _is_left(state, row):
+    acked_ago_us = _acked_ago_us(state, row)
+    status = _calm(pending, unacked, delivered_seq, acked_ago_us, per_s, delivered_per_s)
+    if status in (WORKING, UNACKED, NO_DELIVERY) and _is_left(state, row):
         text, status = f"{pending} pending, no client uses it: the server removes it", UNUSED
     elif status in (UP_TO_DATE, IDLE):
         status = REPLAYING if _is_replaying(state, row) else status
@@ -148,6 +162,9 @@ def consumer_verdict(state: State, row: int) -> Verdict:
         text = f"{pending} pending, none was delivered yet"
     elif status is CATCHING_UP:
         text = f"{pending} pending, {per_s or 0:+.1f}/s"
+    elif status is UNACKED:
+        when = "never" if acked_ago_us is None else f"{duration_text(acked_ago_us / 1e6)} ago"
+        text = f"{unacked} waiting for their ack, last ack {when}"
     else:
         text = f"{pending} pending, {unacked} waiting for their ack"
     return Verdict(status.level, status.word, text)

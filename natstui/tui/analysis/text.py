@@ -87,8 +87,8 @@ def progress_text(progress: AnalysisProgress, elapsed_s: float) -> Content:
     filled = round(share * _BAR_CELLS)
     bar = safe("█" * filled, "primary"), safe("░" * (_BAR_CELLS - filled), "dim")
     after = f"  {share * 100:3.0f} %   {duration_text(elapsed_s)}"
-    at = f", step {min(progress.done_count + 1, steps)} of {steps}"
-    step = safe(progress.text + (at if progress.steps_count else " …"))
+    at = f"step {min(progress.done_count + 1, steps)} of {steps}: "
+    step = safe(f"{at}{progress.text}" if progress.steps_count else f"{progress.text} …")
     return Content("\n").join([Content.assemble(*bar, after), step])
 
 

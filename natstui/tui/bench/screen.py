@@ -25,6 +25,7 @@ from natstui.model.live.state import State
 from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkLog,
+    BenchmarkPlanned,
     BenchmarkSummed,
     ChangePayload,
     ChangeRate,
@@ -87,6 +88,10 @@ class Steering(ScreenPart):
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
         self._last: StartBenchmark | None = None
+        self._is_requested = False
+        """Whether the engine has a run to do, to whose end it replies."""
+        self._planned_before: BenchmarkPlanned | None = None
+        """The run that was shown when it was requested."""
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Offer on a live server what can be done now: to start a run, or to change one."""
@@ -96,7 +101,7 @@ class Steering(ScreenPart):
             case "pick":
                 return True
             case "again":
-                return self._last is not None and not self.runs
+                return self._last is not None and not self.runs and not self.is_starting
             case _:
                 return self.runs
 
@@ -106,14 +111,26 @@ class Steering(ScreenPart):
         view = self._view
         return view.planned is not None and view.finished is None and view.summed is None
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether a run was requested of which nothing is known yet."""
+        return self._is_requested and self._view.planned is self._planned_before
+
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
         self._last = StartBenchmark(0, scenario, overrides or {})
-        self._screen.refresh_bindings()
         run_task(self._screen, self._run, self._last)
 
     async def _run(self, command: StartBenchmark) -> None:
-        await request_confirmed(self._screen, command)
+        self._planned_before, self._is_requested = self._view.planned, True
+        self._screen.refresh_bindings()
+        self._screen.refresh_state()
+        try:
+            await request_confirmed(self._screen, command)
+        finally:
+            self._is_requested = False
+        self._screen.refresh_bindings()
+        self._screen.refresh_state()
 
     def action_pick(self) -> None:
         """Open the form, which also leads to the ready scenarios."""
@@ -425,14 +442,16 @@ class BenchmarkScreen(LiveScreen):
 
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read."""
-        caption = safe(text.title_text(view, self.size.width))
+        starts = self.steering.is_starting
+        title = "starting the benchmark" if starts else text.title_text(view, self.size.width)
+        caption = safe(title)
         full = re.search("█+", caption.plain)
         if full is not None:
             caption = caption.stylize(style_of("primary"), *full.span())
         self.caption.update(caption, layout=False)
         self.big.show(main_figures(view), is_large=view.finished is not None)
         none = f"no benchmark has run{_pick_hint(self)}, with ready scenarios"
-        none = none if view.planned is None else ""
+        none = none if view.planned is None and not starts else ""
         self.summary.show(view.summed, none, uncorrected=self._with_uncorrected)
         if view.planned is None:
             for texts in (self.workers_text, self.figures, self.flow, self.log_text):

@@ -282,6 +282,11 @@ class SessionsScreen(TableScreen):
         key = key_of(self, "record")
         return f"no recordings: {key} records what you see" if key else "no recordings"
 
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table, with what enter does to a recording."""
+        text = super().caption_text(shown, total)
+        return f"{text}  ·  enter replays one" if shown else text
+
     def action_analyse(self) -> None:
         """Show what the recording under the cursor tells."""
         if it := self._chosen():

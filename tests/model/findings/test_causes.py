@@ -586,6 +586,24 @@ def test_a_consumer_that_nothing_was_delivered_of_does_not_work_before_a_cause_i
     assert consumer_verdict(life.state, 0).word == "catching up"
 
 
+def test_a_consumer_whose_client_acks_nothing_does_not_work() -> None:
+    """Its limits are not reached, and no message comes back for a day: nothing else tells it."""
+    life = Life({"max_ack_pending_msgs": 256, "ack_wait_ns": 86_400 * 10**9})
+    for second in range(40):
+        life.poll(
+            pending_msgs=0, delivered_consumer_seq=100 + second, ack_pending_msgs=60 + second,
+            waiting_pulls_count=1, delivered_at_us=at_us(second), acked_at_us=at_us(0),
+        )  # fmt: skip
+        word = "working" if life.second <= 30 else "waiting for acks"
+        assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == word, second
+    assert consumer_verdict(life.state, 0).evidence == "99 waiting for their ack, last ack 40s ago"
+    life.poll(
+        pending_msgs=0, delivered_consumer_seq=140, ack_pending_msgs=99, waiting_pulls_count=1,
+        delivered_at_us=at_us(40), acked_at_us=at_us(40),
+    )  # fmt: skip
+    assert consumer_verdict(life.state, 0).word == "working"
+
+
 def test_a_consumer_that_is_not_durable_and_in_use_is_judged_as_any_other() -> None:
     life = Life(EPHEMERAL | {"max_ack_pending_msgs": 10})
     life.polls(20, ack_pending_msgs=10, pending_msgs=5, waiting_pulls_count=1,

@@ -26,6 +26,9 @@ CATCHING_UP = Status(
     3, "ok", "catching up", "the backlog shrinks: messages are delivered faster than they arrive"
 )
 WORKING = Status(2, "ok", "working", "messages are delivered and acknowledged")
+UNACKED = Status(
+    2, "idle", "waiting for acks", "messages were delivered, and none was acknowledged lately"
+)
 REPLAYING = Status(
     1, "ok", "replaying", "the next message is delivered as late as it was published"
 )

@@ -368,9 +368,12 @@ class LeafStage(ServerStage):
 class ClusterStage(OneSystemStage):
     """A cluster of its own."""
 
-    def __init__(self, name: str, keys: tuple[str, ...], folder: Path, nodes: int = 3) -> None:
+    def __init__(
+        self, name: str, keys: tuple[str, ...], folder: Path, nodes: int = 3, more: str = ""
+    ) -> None:
+        """`more` stands in the configuration of each node."""
         super().__init__(name, keys, folder)
-        self.cluster = Cluster(nodes)
+        self.cluster = Cluster(nodes, _OF_SERVER.format(more=more))
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -404,6 +407,10 @@ class ClusterStage(OneSystemStage):
         node = self.cluster.node(name)
         if not node.is_running:
             await restart(node)
+
+    async def connect_to(self, name: str) -> Nats:
+        """Connect to a node, and to no other."""
+        return await self._connect((self.cluster.node(name).url,), "app")
 
     async def lead(self, site: Site, name: str) -> None:
         """Let a node lead the stream of a site, and its consumers."""
@@ -493,6 +500,8 @@ _OF_NODE = tuple(
 )
 _SLOW = 'max_pending: 1MB\nwrite_deadline: "2s"'
 
+_LAME = 'lame_duck_grace_period: "100s"\nlame_duck_duration: "3m"'
+
 GROUPS = (
     (Plan("shared", (*_APP_KEYS, *(each.key for each in ACCOUNTS)), SharedStage),),
     (
@@ -530,7 +539,7 @@ GROUPS = (
     (
         Plan("restarting", ("cluster-node-restarts",), ClusterStage),
         Plan("versions", ("versions-differ",), ClusterStage),
-        Plan("lame", ("lame-duck",), ClusterStage),
+        Plan("lame", ("lame-duck",), ClusterStage, {"more": _LAME}),
     ),
 )  # fmt: skip
 """The grounds in groups that run side by side, as many as two cores carry."""

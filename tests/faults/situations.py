@@ -48,6 +48,11 @@ CHANGED: tuple[tuple[str, str], ...] = (
     ("move-hangs", "added: servers since 2.15 tell of moves that are not done"),
     ("lame-duck", "in a cluster: a server alone in lame duck mode accepts no later process"),
     (
+        "lame-duck",
+        "with a client that it sends away, as it says: without any the server stops at once, "
+        "which is server down",
+    ),
+    (
         "blocks-lost",
         "2.15.1 counts them as deleted and not as lost, so only who saw it before can know",
     ),

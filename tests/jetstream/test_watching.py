@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import nats
 import pytest
 
 from natstui.config import Connection, Secret
@@ -91,6 +95,64 @@ async def test_a_killed_server_is_told_by_its_name(nats_cluster: Cluster, is_sys
         nats_cluster.node("n3").start()
         await sink.until(lambda state: not _is_down("n3")(state))
         assert [event.type for _, event in sink.events] == ["server_down", "server_restarted"]
+
+
+def _said_of(name: str, state: State) -> list[str]:
+    return [one.kind.code for one in state.findings.open() if one.entity.text == f"server {name}"]
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("way", ["system account", "own connection", "afterwards"])
+async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
+    nats_cluster: Cluster, way: str
+) -> None:
+    left, leaving = nats_cluster.node("n1"), nats_cluster.node("n2")
+    system = Connection(servers=(left.url,), user="sys", password=Secret("sys"))
+    connection = Connection(
+        servers=((leaving if way == "own connection" else left).url, left.url),
+        user="app",
+        password=Secret("app"),
+        system=None if way == "own connection" else system,
+    )
+    # Without a client it stops at once.
+    sent_away = asyncio.Event()
+
+    async def leave() -> None:
+        sent_away.set()
+
+    client = await nats.connect(
+        leaving.url, user="app", password="app", allow_reconnect=False, lame_duck_mode_cb=leave
+    )
+    await nats_cluster.until_placing()
+    stream = {"name": "S", "subjects": ["s"], "num_replicas": 3}
+    await client.request("$JS.API.STREAM.CREATE.S", json.dumps(stream).encode(), timeout=20)
+    sink = _Watched()
+    if way == "afterwards":
+        os.kill(leaving.pid, signal.SIGUSR2)
+        async with asyncio.timeout(30):
+            await sent_away.wait()
+    try:
+        async with _watching(connection, sink):
+            if way == "afterwards":
+                await sink.until(lambda state: bool(_said_of("n2", state)))
+                assert _said_of("n2", sink.state) == ["NT-V26"]
+            else:
+                await sink.until(lambda state: len(state.servers.known) == 3)
+                os.kill(leaving.pid, signal.SIGUSR2)
+                # Our own connection learns it a second later than that it does not reply.
+                seen = [] if way == "system account" else ["NT-V01"]
+                await sink.until(lambda state: _said_of("n2", state) not in ([], seen))
+                assert _said_of("n2", sink.state) == ["NT-V26"]
+                await sink.until(lambda state: bool(state.servers.down))
+                assert _said_of("n2", sink.state) == ["NT-V26"]
+                if way == "system account":
+                    await sink.until(lambda state: _said_of("n2", state) == ["NT-V01"])
+                    (down,) = (
+                        one for one in sink.state.findings.open() if one.kind.code == "NT-V01"
+                    )
+                    assert down.text.startswith("it had announced lame duck mode")
+    finally:
+        await client.close()
 
 
 @pytest.mark.server

@@ -92,6 +92,11 @@ class Client:
         return self._link.state
 
     @property
+    def leaving(self) -> str | None:
+        """Return our server's name while it is in lame duck mode, as it told its clients."""
+        return self._link.leaving
+
+    @property
     def api_level(self) -> int | None:
         """Return the JetStream API level: 0 before 2.11, then 1, 3 (2.12), 4, 5 (2.15)."""
         return self._link.identity.api_level

@@ -120,7 +120,7 @@ class Link:
         self._connection = connection
         self._on_link = on_link
         self._reason: str | None = None
-        self._leaving: str | None = None
+        self.leaving: str | None = None
         """The server that announced lame duck mode, until there is another connection."""
         self._inbox_denied: PermissionDenied | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -208,7 +208,7 @@ class Link:
         """Fail every open request: its answer cannot come any more."""
         self.nc.forget_pending()
         self._inbox_denied = None
-        self._report_lost(self._reason or explain_loss(self.nc.lost_by, self._leaving))
+        self._report_lost(self._reason or explain_loss(self.nc.lost_by, self.leaving))
         self.waiting.fail_all(
             ServerGone(
                 f"the connection was lost before the answer came: {self._reason}", sent=True
@@ -217,14 +217,14 @@ class Link:
 
     async def _on_back(self) -> None:
         """Report that the connection is back, once our identity is known."""
-        self._reason = self._leaving = None
+        self._reason = self.leaving = None
         self._spawn(self._report_identity())
 
     async def _on_leaving(self) -> None:
         """Report that the server will soon stop: it takes no new clients, and closes ours."""
         name = self.nc.server_info.get("server_name") or self.nc.url or "the server"
-        self._leaving = clean_line(str(name))
-        reason = f"{self._leaving} is in lame duck mode: it closes its connections and then stops"
+        self.leaving = clean_line(str(name))
+        reason = f"{self.leaving} is in lame duck mode: it closes its connections and then stops"
         self._on_link(link_changed(self.nc, self._connection, "connected", reason, self.identity))
 
     async def _report_identity(self) -> None:

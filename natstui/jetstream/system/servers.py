@@ -59,6 +59,7 @@ class _Varz(msgspec.Struct):
     leafnodes: int = 0
     max_connections: int | None = None
     tls_cert_not_after: str | None = None
+    connect_urls: list[str] | None = None
     cluster: _Cluster = msgspec.field(default_factory=_Cluster)
     gateway: _Gateway = msgspec.field(default_factory=_Gateway)
 
@@ -283,6 +284,7 @@ def _server(it: _Varz, jsz: _Jsz | None) -> ServerSeen:
         memory_bytes=it.mem,
         routes_count=it.routes,
         neighbours_count=it.remotes,
+        advertised_count=len(it.connect_urls) if it.connect_urls is not None else None,
         leafnodes_count=it.leafnodes,
         gateways_count=len(it.gateway.gateways or ()),
         jetstream=_jetstream(jsz, it.version) if jsz is not None and not jsz.disabled else None,

@@ -91,6 +91,8 @@ class _Watching:
         except RequestFailed as error:
             self._before = None
             servers = Servers("account", (), missing=(Missing("the servers", str(error)),))
+        if self._client.leaving is not None:
+            self._leaving[self._client.leaving] = None
         read_now = ServersRead(
             _now_us(), servers, tuple(self._leaving), tuple(self._elected_at_us)
         )
@@ -141,12 +143,12 @@ class _Watching:
 
 
 def _server_name(data: bytes) -> str | None:
+    """Return the name of the server that announces that it leaves; None for what is no such."""
     try:
-        server = json.loads(data).get("server")
+        name = json.loads(data).get("name")
     except (ValueError, AttributeError, RecursionError):
         # Anybody who may publish there can forge one.
         return None
-    name = server.get("name") if isinstance(server, dict) else None
     return name if isinstance(name, str) else None
 
 

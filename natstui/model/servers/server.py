@@ -74,6 +74,8 @@ class ServerSeen:
     """Connections to other servers of the cluster; each pair has several."""
     neighbours_count: int | None = None
     """Servers at the other ends of the routes (`remotes`)."""
+    advertised_count: int | None = None
+    """Addresses of its cluster's servers to which it sends clients (`connect_urls`)."""
     leafnodes_count: int | None = None
     gateways_count: int | None = None
     jetstream: JetStreamHere | None = None

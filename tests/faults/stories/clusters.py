@@ -210,6 +210,8 @@ async def lame_duck(stage: ClusterStage) -> AsyncIterator[None]:
     await site.add_stream(storage="file", num_replicas=3)
     site.publishing(4)
     await stage.lead(site, "n1")
+    # Without a client it stops at once.
+    await stage.connect_to("n2")
     yield
     stage.send(stage.cluster.node("n2"), signal.SIGUSR2)
     yield

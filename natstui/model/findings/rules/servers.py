@@ -37,6 +37,9 @@ from natstui.units import bytes_text, counted, duration_text, moment_text
 
 Condition = tuple[Entity, Kind, Seen]
 _NO_LEADER = "(error 10008)"
+_LAME_DUCK_US = 120_000_000
+"""By default a server in lame duck mode takes so long until it stops (`lame_duck_duration`)."""
+_DRAINS = "it does not reply, its routes are open, and the other servers send it no clients"
 
 
 def is_of_meta_group(trouble: Unavailable) -> bool:
@@ -55,14 +58,21 @@ def server_conditions(state: State) -> Iterator[Condition]:
     """Yield what holds for servers, their meta group and the account's clients."""
     watch = state.servers
     answering = {name for name, one in watch.known.items() if one.down_since_us is None}
+    missed = _missed(state, watch, answering)
+    silent_count = len(watch.down) + len(missed)
     for name, one in watch.known.items():
         if one.down_since_us is not None:
-            text = f"the last reply came at {moment_text(one.at_us)} UTC"
-            yield _server(name), kinds.V_DOWN, Seen(text, one.down_since_us)
+            yield _server(name), *_silent(watch, one, silent_count)
         else:
             for kind, seen in _of_server(watch, one):
                 yield _server(name), kind, seen
-    yield from _never_answered(state, watch, answering)
+    clusters = {one.seen.cluster for one in watch.known.values()}
+    for name, count in missed.items():
+        told = f"{counted(count, 'leader')} of streams and of the meta group"
+        kind, text = kinds.V_DOWN, f"{told} have no contact with the server"
+        if len(clusters) == 1 and _drains(watch, *clusters, silent_count):
+            kind, text = kinds.V_LEAVING, _DRAINS
+        yield _server(name), kind, Seen(text, hold_s=1.0)
     yield from _meta(state, watch)
     yield from _versions(watch)
     yield from _memory(watch)
@@ -138,15 +148,15 @@ def _links(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, Seen]]:
         yield kind, Seen(f"{now_count} of {most_count} connections")
 
 
-def _never_answered(state: State, watch: ServerWatch, answering: set[str]) -> Iterator[Condition]:
-    """Yield servers that did not answer since we began, and that no leader of a stream hears.
+def _missed(state: State, watch: ServerWatch, answering: set[str]) -> Counter[str]:
+    """Return servers that did not answer since we began, and how many leaders miss each.
 
     One that a leader hears of is there, though it may not answer us.
     """
-    if watch.newest is None or not watch.newest.rows:
-        return
-    heard: set[str] = set()
     missed: Counter[str] = Counter()
+    if watch.newest is None or not watch.newest.rows:
+        return missed
+    heard: set[str] = set()
     for peers in state.streams.columns.peers:
         for peer in peers:
             if is_away(peer):
@@ -159,14 +169,54 @@ def _never_answered(state: State, watch: ServerWatch, answering: set[str]) -> It
                 missed[member.name] += 1
             else:
                 heard.add(member.name)
-    for name, count in missed.items():
-        if name in watch.known or name in heard or name in answering:
-            continue
-        text = (
-            f"{counted(count, 'leader')} of streams and of the meta group have no contact with "
-            "the server"
-        )
-        yield _server(name), kinds.V_DOWN, Seen(text, hold_s=1.0)
+    for name in {*watch.known, *heard, *answering}:
+        missed.pop(name, None)
+    return missed
+
+
+def _silent(watch: ServerWatch, one: KnownServer, silent_count: int) -> tuple[Kind, Seen]:
+    """Return what is said of a server that answered before and does not now."""
+    name, cluster, since_us = one.seen.name, one.seen.cluster, one.down_since_us
+    announced = name in watch.leaving
+    text = f"the last reply came at {moment_text(one.at_us)} UTC"
+    if announced:
+        open_count = _silent_routes_count(watch, cluster)
+        left_us = _LAME_DUCK_US - (watch.at_us - (since_us or 0))
+        if (open_count is None and left_us > 0) or (open_count or 0) > 0:
+            return kinds.V_LEAVING, Seen(f"it announced that; {text}", since_us)
+        return kinds.V_DOWN, Seen(f"it had announced lame duck mode; {text}", since_us)
+    if _drains(watch, cluster, silent_count):
+        return kinds.V_LEAVING, Seen(_DRAINS, since_us)
+    return kinds.V_DOWN, Seen(text, since_us)
+
+
+def _of_cluster(watch: ServerWatch, cluster: str | None) -> list[ServerSeen]:
+    """Return the servers of a cluster that answer."""
+    rows = [one.seen for one in watch.known.values() if one.down_since_us is None]
+    return [seen for seen in rows if seen.cluster == cluster]
+
+
+def _silent_routes_count(watch: ServerWatch, cluster: str | None) -> int | None:
+    """Return to how many servers of a cluster routes are open that do not reply; None: not told.
+
+    In lame duck mode a server keeps its routes until it stops.
+    """
+    rows = _of_cluster(watch, cluster)
+    told = [seen.neighbours_count for seen in rows if seen.neighbours_count is not None]
+    return max(told) + 1 - len(rows) if told and cluster else None
+
+
+def _drains(watch: ServerWatch, cluster: str | None, silent_count: int) -> bool:
+    """Return whether all servers of a cluster that do not reply are in lame duck mode.
+
+    They keep their routes, and the others do not send clients to them any more: to one that
+    hangs they do, and one that stopped has no route.
+    """
+    rows = _of_cluster(watch, cluster)
+    if _silent_routes_count(watch, cluster) != silent_count or not silent_count:
+        return False
+    advertised = [seen.advertised_count for seen in rows if seen.advertised_count is not None]
+    return bool(advertised) and max(advertised) == len(rows)
 
 
 def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:

@@ -290,6 +290,7 @@ def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memor
         or columns.consumers_count[row] >= PILE_UP_FEWEST
         or ((columns.last_at_us[row] or silent_us) < silent_us and keys[row] in memory.flows)
         or keys[row] in memory.purged
+        or keys[row] in memory.missing
         or columns.name[row] in memory.streams_recreated_at_us
         or board.knows(of_key(keys[row]))
         or columns.name[row] in seat.attentive_streams

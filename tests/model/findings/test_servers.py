@@ -118,6 +118,51 @@ def test_a_server_that_was_down_before_we_came_is_known_by_leaders_that_miss_it(
     assert "NT-V01 server n3" not in found(state)
 
 
+def test_a_server_in_lame_duck_mode_replies_to_nobody_and_is_not_called_down_until_it_stops() -> (
+    None
+):
+    linked = [replace(one, neighbours_count=2, advertised_count=3) for one in _ALL]
+    draining = [replace(one, advertised_count=2) for one in linked[:2]]
+    stopped = [replace(one, neighbours_count=1) for one in draining]
+    began = read(1, *linked)
+    for leaving in ((), ("n3",)):
+        state = after(began, read(3, *draining, leaving=leaving), at(3))
+        assert list(found(state)) == ["NT-V26 server n3"], leaving
+        state = after(began, read(3, *stopped, leaving=leaving), at(3))
+        assert list(found(state)) == ["NT-V01 server n3"], leaving
+        assert ("had announced lame duck mode" in found(state)["NT-V01 server n3"]) == bool(
+            leaving
+        )
+    # It was announced, and the others do not know yet.
+    state = after(began, read(3, *linked[:2], leaving=("n3",)), at(3))
+    assert list(found(state)) == ["NT-V26 server n3"]
+    # One that hangs keeps its routes too, and clients are sent to it.
+    assert list(found(after(began, read(3, *linked[:2]), at(3)))) == ["NT-V01 server n3"]
+    # A plain user knows of no routes: an announcement stands for the two minutes it may take.
+    state = after(read(1, *_ALL), read(3, *_ALL[:2], leaving=("n3",)), at(3))
+    assert list(found(state)) == ["NT-V26 server n3"]
+    state = after(
+        read(1, *_ALL), read(3, *_ALL[:2], leaving=("n3",)),
+        read(130, *_ALL[:2], leaving=("n3",)), at(130),
+    )  # fmt: skip
+    assert list(found(state)) == ["NT-V01 server n3"]
+
+
+def test_a_server_in_lame_duck_mode_before_we_came_is_known_by_its_open_routes() -> None:
+    draining = [replace(one, neighbours_count=2, advertised_count=2) for one in _ALL[:2]]
+    peers = (Peer("n2", True, False, 5, 0), Peer("n3", False, True, None, 9))
+    stream = {"name": "S", "created_at_us": 1, "peers": peers, "leader": "n1"}
+    state = after(read(1, *draining))
+    for second in (1, 2, 3):
+        state = judged_after(state, snapshot(second, [stream], []))
+    assert "NT-V26 server n3" in found(state) and "NT-V01 server n3" not in found(state)
+    # One was killed beside, and which of the two that is nobody can tell.
+    gone = {**stream, "peers": (Peer("n4", False, True, None, 9), *peers)}
+    for second in (4, 5, 6):
+        state = judged_after(state, snapshot(second, [gone], []))
+    assert {"NT-V01 server n3", "NT-V01 server n4"} <= found(state).keys()
+
+
 def test_a_full_store_is_told_before_and_when_it_refuses() -> None:
     for used, code in ((899, None), (900, "NT-V21"), (989, "NT-V21"), (990, "NT-V03")):
         state = after(read(1, seen("n1", jetstream=_here(used))), at(1))
@@ -425,3 +470,40 @@ def test_leaders_may_be_uneven_while_a_server_is_down_and_for_five_minutes_after
     back = (*down, read(9, *_ALL[:2], seen("n3", server_id="ID-n3b")))
     assert _unbalanced(rows, 290, *back) == {}
     assert set(_unbalanced(rows, 340, *back)) == {"NT-V51 server n1"}
+
+
+def _restarted_without(missing: dict[str, int], *, restarts: bool, **config: Any) -> Life:
+    """Return a life whose stream has other counters after an outage of four seconds."""
+    life = Life({}, {"max_msgs": 1000, **config})
+    life.add(read(START_S, seen("n1")))
+    life.polls(3)
+    life.poll(step_s=4.0, stream=missing)
+    life.add(read(START_S + life.second + 1, seen("n1", server_id="B" if restarts else "ID-n1")))
+    life.polls(3)
+    return life
+
+
+def test_messages_that_a_server_misses_when_it_is_back_were_lost_from_its_store() -> None:
+    middle = {"stored_msgs": 70, "deleted_msgs": 30}
+    first = {"stored_msgs": 70, "first_seq": 31}
+    for missing in (middle, first):
+        life = _restarted_without(missing, restarts=True)
+        finding = life.open["NT-S04"]
+        assert finding.numbers["missing_msgs"] == 30 and "NT-S51" not in life.open
+        assert finding.text == "30 messages missing since its server was restarted"
+        life.poll(step_s=310.0)
+        life.polls(3)
+        assert "NT-S04" not in life.open
+        # Without a restart, it was a user.
+        assert "NT-S04" not in _restarted_without(missing, restarts=False).open
+    assert "NT-S51" in _restarted_without(first, restarts=False).open
+    # Newer messages replace older ones, and clients delete some of them all the time.
+    life = _restarted_without(middle, restarts=True, max_msgs_per_subject=1)
+    assert "NT-S04" not in life.open
+    life = Life({}, {"max_msgs": 1000})
+    life.add(read(START_S, seen("n1")))
+    for second in range(20):
+        life.poll(stream={"stored_msgs": 99 - second, "deleted_msgs": 1 + second})
+    life.add(read(START_S + life.second, seen("n1", server_id="B")))
+    life.polls(3)
+    assert "NT-S04" not in life.open

@@ -110,9 +110,15 @@ def move_hangs(f: Facts, known: bool) -> Found:
 
 
 def messages_lost(f: Facts, known: bool) -> Found:
-    """The store lost messages."""
+    """The store lost messages: the server counts them, or they are missing after its restart."""
     count = f.columns.lost_msgs[f.row]
-    return Seen(f"{counted(count, 'message')} lost by damage of the store") if count else None
+    if count:
+        return Seen(f"{counted(count, 'message')} lost by damage of the store")
+    missing = f.missing
+    if missing is None or f.at_us - missing.at_us > LOST_KEPT_S * 1e6:
+        return None
+    text = f"{counted(missing.missing_msgs, 'message')} missing since its server was restarted"
+    return Seen(text, missing.at_us, (), {"missing_msgs": missing.missing_msgs})
 
 
 def rolled_back(f: Facts, known: bool) -> Found:
@@ -266,7 +272,7 @@ def publisher_stopped(f: Facts, known: bool) -> Found:
 def purged(f: Facts, known: bool) -> Found:
     """Somebody purged it: no limit explains that its first messages were removed."""
     one = f.purged
-    if one is None or f.at_us - one.at_us > LOST_KEPT_S * 1e6:
+    if one is None or f.missing is not None or f.at_us - one.at_us > LOST_KEPT_S * 1e6:
         return None
     # Clients of buckets purge what they replace.
     if f.name.startswith((KV, OBJECTS)):

@@ -97,6 +97,17 @@ class Purged:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """Messages that a stream had at one poll and not at the next, though nothing removes any."""
+
+    missing_msgs: int
+    before_us: int
+    """The poll that had them,"""
+    at_us: int
+    """and the one that had not, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
 class Alone:
     """An interest stream as it was when it was seen without a consumer first."""
 
@@ -125,6 +136,8 @@ class Memory:
     lost: Mapping[Key, Lost] = field(default_factory=dict)
     flows: Mapping[Key, StoreFlow] = field(default_factory=dict)
     purged: Mapping[Key, Purged] = field(default_factory=dict)
+    missing: Mapping[Key, Missing] = field(default_factory=dict)
+    """A user deleted them, or the store lost them while its server was down."""
     orphans: Mapping[Key, Run] = field(default_factory=dict)
     """Work queues that have more messages than their consumers wait for."""
     differing: Mapping[Key, Run] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from natstui.model.findings.facts.memory import (
     Before,
     Lost,
     Memory,
+    Missing,
     Name,
     PullPace,
     Purged,
@@ -53,8 +54,8 @@ def remembered(
         streams.update(row)
     lost = _lost(known.lost, before, state, consumer_rows, streams.raised)
     return Memory(
-        pulls, lost, streams.flows, streams.purged, streams.orphans, streams.differing,
-        streams.alone,
+        pulls, lost, streams.flows, streams.purged, streams.missing, streams.orphans,
+        streams.differing, streams.alone,
         *_recreated(known, before, state), *_streams_recreated(known, before, state),
     )  # fmt: skip
 
@@ -76,6 +77,7 @@ def _alive(memory: Memory, before: Before | None, state: State) -> Memory:
             memory,
             flows={key: fact for key, fact in memory.flows.items() if key in alive},
             purged={key: fact for key, fact in memory.purged.items() if key in alive},
+            missing={key: fact for key, fact in memory.missing.items() if key in alive},
             orphans={key: fact for key, fact in memory.orphans.items() if key in alive},
             differing={key: fact for key, fact in memory.differing.items() if key in alive},
             alone={key: fact for key, fact in memory.alone.items() if key in alive},
@@ -162,6 +164,7 @@ class _Streams:
         self._before = before
         self.flows = dict(known.flows)
         self.purged = dict(known.purged)
+        self.missing = dict(known.missing)
         self.orphans = dict(known.orphans)
         self.differing = dict(known.differing)
         self.alone = dict(known.alone)
@@ -195,6 +198,9 @@ class _Streams:
         if columns.replicas[row]:
             _count(self.differing, key, differing_msgs(state, row, old, then), at_us)
         self._flow(row, key, stored=columns.last_seq[row] > old.last_seq[then])
+        before_us = _at_us(state, old.sampled_mono_us[then])
+        if config is not None and _removes_only_first(config):
+            self._miss(key, columns.deleted_msgs[row] - old.deleted_msgs[then], before_us, at_us)
         risen = columns.first_seq[row] - old.first_seq[then]
         if risen > 0 and old.stored_msgs[then] and old.first_seq[then]:
             limited = _limited(state, row, old, then, at_us)
@@ -204,6 +210,13 @@ class _Streams:
             retained = config is not None and config.retention == "limits"
             if retained and not limited and removed > 0:
                 self.purged[key] = Purged(removed, at_us)
+                self._miss(key, removed, before_us, at_us)
+
+    def _miss(self, key: Key, msgs: int, before_us: int, at_us: int) -> None:
+        """Note messages that are missing; where some are deleted all the time, only the first."""
+        known = self.missing.get(key)
+        if msgs > 0 and (known is None or at_us - known.at_us > LOST_KEPT_S * _US):
+            self.missing[key] = Missing(msgs, before_us, at_us)
 
     def _begin(self, row: int, key: Key) -> None:
         at_us = self._state.streams.columns.last_at_us[row]
@@ -325,6 +338,13 @@ def _removes_only_by_size(config: StreamConfiguration | None) -> bool:
     if config is None or config.retention != "limits" or config.max_age_ns:
         return False
     return not settings_of(config.config_json).get("allow_msg_ttl")
+
+
+def _removes_only_first(config: StreamConfiguration) -> bool:
+    """Return whether a stream itself removes no message but its first ones."""
+    settings = settings_of(config.config_json)
+    others = settings.get("allow_msg_ttl") or settings.get("allow_rollup_hdrs")
+    return config.retention == "limits" and not (config.max_msgs_per_subject or others)
 
 
 def _lost(

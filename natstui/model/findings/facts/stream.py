@@ -9,7 +9,7 @@ from natstui.model.assets.configuration import ConsumerConfiguration, StreamConf
 from natstui.model.assets.subjects import contains
 from natstui.model.findings.catalogue.kind import STREAM_LIMITS
 from natstui.model.findings.facts.fact import stream_fact
-from natstui.model.findings.facts.memory import Memory, Purged
+from natstui.model.findings.facts.memory import Memory, Missing, Purged
 from natstui.model.findings.facts.row import (
     Past,
     dropped_after_max_deliver,
@@ -34,6 +34,8 @@ from natstui.units import bytes_text, duration_text
 
 _US = 1_000_000
 _TRANSFORM = "subject_transform"
+_RESTART_TOLD_US = 15 * _US
+"""The servers are read every ten seconds at the latest: so late a restart of one is known."""
 
 
 def _limit_text(name: str, value: float) -> str:
@@ -121,6 +123,17 @@ class StreamFacts:
     def purged(self) -> Purged | None:
         """What was purged lately."""
         return self._memory.purged.get(self.key)
+
+    @property
+    def missing(self) -> Missing | None:
+        """Messages that its server did not have any more when it was back from a restart."""
+        missing, leader = self._memory.missing.get(self.key), self.columns.leader[self.row]
+        server = self.state.servers.known.get(leader or "")
+        if missing is None or server is None or not server.restarted_at_us:
+            return None
+        told_at_us = server.restarted_at_us[-1]
+        is_then = missing.before_us <= told_at_us <= missing.at_us + _RESTART_TOLD_US
+        return missing if is_then else None
 
     @property
     def loses_by_limits(self) -> bool:

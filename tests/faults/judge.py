@@ -32,8 +32,10 @@ SERVER_OF = {
     "cluster-node-restarts": "n3",
     "versions-differ": "n3",
     "lame-duck": "n2",
+    "two-killed-meta": "meta group",
+    "meta-flapping": "meta group",
 }
-"""The server that a finding of a cluster must name."""
+"""The server, or the group of them, that a finding of a cluster must name."""
 
 _ORIGIN_MISSING = r"(origin|source).*(missing|does not exist|deleted|gone)|source (silent|error)"
 
@@ -118,8 +120,8 @@ MEANS = {
     "connections full": r"connections full",
     "client closed with unacked messages": r"closed with unacked",
     "slow consumer": r"slow consumers?",
-    "memory nearly full": r"memory (nearly )?full|memory near",
-    "jetstream memory nearly full": r"memory (nearly )?full",
+    "memory nearly full": r"memory (store )?(nearly )?full|memory near",
+    "jetstream memory nearly full": r"memory (store )?(nearly )?full",
     "certificate expires": r"certificate",
     "authentication failures": r"authentication|auth errors|wrong password",
     "server restarted": r"restarted",
@@ -274,6 +276,8 @@ def judge_findings(course: Course, seen: Iterable[Seen]) -> Judged:
         return Judged("wrong", _texts(other))
     beside = [each for each in (*here, *related) if each.severity != "info"]
     elsewhere = [each for each in related if says(situation, each)]
+    if not situation.known:
+        return Judged("cannot be known", _texts(beside or elsewhere))
     if beside or elsewhere:
         return Judged("partly", _texts(beside or elsewhere))
     return Judged("silent", "")

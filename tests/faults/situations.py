@@ -33,6 +33,8 @@ class Situation:
     """How long after it begins a senior engineer who watches would name it."""
     fresh: bool = True
     """Whether a process that is started afterwards can know it."""
+    known: bool = True
+    """Whether anything that may be read tells of it; why it does not stands in `CHANGED`."""
     also: tuple[str, ...] = ()
     """Labels that mean the same, or an equally good first word for it."""
     system: bool = False
@@ -57,6 +59,21 @@ CHANGED: tuple[tuple[str, str], ...] = (
         "2.15.1 counts them as deleted and not as lost, so only who saw it before can know",
     ),
     ("connections-full", "47 of 50: at 50 natstui itself could not connect"),
+    (
+        "connections-full",
+        "cannot be known: a server tells the limits of an account only where they are claims of "
+        "a JWT, and not those of its configuration; that it refuses clients is told",
+    ),
+    (
+        "max-bytes-too-small",
+        "cannot be known beside no open pulls: such a pull is refused at once and never open, "
+        "only who listens to each request sees it; the advice names it",
+    ),
+    (
+        "two-killed-meta",
+        "judged by what is said of the meta group: that two servers are down is said beside, "
+        "and is true",
+    ),
     (
         "lost-max-age",
         "its worker is slow and not absent: without a worker, no open pulls is the better word",
@@ -407,6 +424,7 @@ CONSUMERS = (
         "pull max bytes too small",
         ("MSG.NEXT max_bytes", "num_pending", "num_waiting"),
         20,
+        known=False,
         also=("pulls refused", "no eligible pull"),
     ),
     Situation(
@@ -870,6 +888,7 @@ ACCOUNTS = (
         "connection limit reached",
         ("statz.conns", "claims limits.conn"),
         45,
+        known=False,
         system=True,
     ),
 )

@@ -89,6 +89,24 @@ def test_what_is_said_late_beside_or_instead_is_not_right(
     assert judge_live(course_of(*spans)).verdict == verdict
 
 
+def test_what_nobody_can_know_is_neither_silent_nor_partly_right() -> None:
+    unknown = replace(CRASHED, known=False)
+    for spans in ([], [(0, 50, SLOW)]):
+        assert judge_live(course_of(*spans, situation=unknown)).verdict == "cannot be known"
+    assert judge_live(course_of((5, 50, STALLED), situation=unknown)).verdict == "wrong"
+    assert {each.key for each in SITUATIONS if not each.known} <= {key for key, _ in CHANGED}
+
+
+def test_of_a_meta_group_only_what_names_it_is_judged() -> None:
+    lost = Course(next(each for each in FAULTS if each.key == "two-killed-meta"))
+    down = Seen("NT-V01", "critical", "", "", "server n2", "server down: it has stopped replying")
+    group = Seen(
+        "NT-V02", "critical", "", "", "meta group", "meta group without quorum: it has none"
+    )
+    assert judge_findings(lost, [down, group]).verdict == "right"
+    assert judge_findings(lost, [down]).verdict == "silent"
+
+
 def test_nothing_above_info_may_be_said_of_what_works() -> None:
     loud = SLOW._replace(stream="FINE_IDLE")
     assert judge_live(course_of((0, 50, SLOW), situation=FINE)).verdict == "right"

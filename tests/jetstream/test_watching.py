@@ -9,12 +9,14 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import nats
 import pytest
 
 from natstui.config import Connection, Secret
 from natstui.engine.live import beside_polling, polling
+from natstui.errors import AuthenticationFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.testbed.broker import Broker
@@ -153,6 +155,34 @@ async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
                     assert down.text.startswith("it had announced lame duck mode")
     finally:
         await client.close()
+
+
+_ACCOUNTS = """accounts {
+  $SYS: { users: [{ user: sys, password: sys }] }
+  APP: { jetstream: enabled, users: [{ user: app, password: app }] }
+}
+"""
+
+
+@pytest.mark.server
+async def test_a_client_with_a_wrong_password_is_named(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    broker, sink = nats_server_factory(_ACCOUNTS), _Watched()
+    system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
+    connection = Connection(
+        servers=(broker.url,), user="app", password=Secret("app"), system=system
+    )
+    async with _watching(connection, sink):
+        await sink.until(lambda state: bool(state.servers.known))
+        wrong = replace(connection, password=Secret("old"), system=None)
+        for _ in range(4):
+            with pytest.raises(AuthenticationFailed):
+                await connect(wrong)
+        await sink.until(lambda state: _said_of(broker.name, state) == ["NT-V37"])
+        (finding,) = (one for one in sink.state.findings.open() if one.kind.code == "NT-V37")
+        await sink.until(lambda state: state.servers.logins_refused[0].times_count == 4)
+        assert finding.text.endswith("of client natstui, user app")
 
 
 @pytest.mark.server

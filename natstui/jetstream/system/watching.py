@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 
+import msgspec
 from nats.aio.msg import Msg
 
+from natstui.clean import clean_line
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
 from natstui.feed import Sink
@@ -33,7 +35,7 @@ from natstui.model.clients.watch import (
 )
 from natstui.model.records.record import Advisory
 from natstui.model.servers.server import Missing, Servers
-from natstui.model.servers.watch import NO_SERVERS, ServersRead, changes
+from natstui.model.servers.watch import NO_SERVERS, LoginsRefused, ServersRead, changes
 
 BEAT_S = 2.0
 """From one look at which servers answer to the next,"""
@@ -44,6 +46,10 @@ _CLOSED_COUNT = 256
 _MOST_SUBSCRIPTIONS, _MOST_CONNECTIONS = 5_000, 256
 """Of more, it is not read who subscribes to what: it would be megabytes each time."""
 _LEAVING = "$SYS.SERVER.*.LAMEDUCK"
+_LOGIN_REFUSED = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
+_REFUSED_S = 60.0
+_REFUSALS_KEPT = 1_000
+_MOST_REFUSED_COUNT = 20
 _META_ELECTED = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
 _ELECTIONS_KEPT = 16
 _REQUESTS_SHARE = 0.2
@@ -79,6 +85,10 @@ class _Watching:
         self._all_due_s = 0.0
         self._leaving: dict[str, None] = {}
         self._elected_at_us: deque[int] = deque(maxlen=_ELECTIONS_KEPT)
+        self._refused: deque[tuple[float, tuple[str, str, str | None]]] = deque(
+            maxlen=_REFUSALS_KEPT
+        )
+        """When a login was refused, by which server, of which client and user."""
         self._announced = False
 
     async def read(self) -> float:
@@ -94,8 +104,9 @@ class _Watching:
         if self._client.leaving is not None:
             self._leaving[self._client.leaving] = None
         read_now = ServersRead(
-            _now_us(), servers, tuple(self._leaving), tuple(self._elected_at_us)
-        )
+            _now_us(), servers, tuple(self._leaving), tuple(self._elected_at_us),
+            self._logins_refused(),
+        )  # fmt: skip
         before, self._watch = self._watch, self._watch.after(read_now)
         for name, one in self._watch.known.items():
             if one.restarted_at_us[-1:] == (read_now.at_us,):
@@ -124,6 +135,7 @@ class _Watching:
             client = await self._system.client()
             await client.subscribe(_LEAVING, self._leaves, lambda _error: None)
             await client.subscribe(_META_ELECTED, self._elects, lambda _error: None)
+            await client.subscribe(_LOGIN_REFUSED, self._refuses, lambda _error: None)
         except NatstuiError:
             # Without it, a server that leaves is found when it does not answer any more.
             return
@@ -137,9 +149,47 @@ class _Watching:
     async def _elects(self, _message: Msg) -> None:
         self._elected_at_us.append(_now_us())
 
+    async def _refuses(self, message: Msg) -> None:
+        try:
+            told = _DECODER.decode(message.data)
+        except msgspec.MsgspecError:
+            # Anybody who may publish there can forge one.
+            return
+        client = told.client.name or told.client.lang or "a client"
+        names = (told.server.name, clean_line(client), told.client.user)
+        self._refused.append((steady_s(), names))
+
+    def _logins_refused(self) -> tuple[LoginsRefused, ...]:
+        """Return the clients that were not let in within the last minute."""
+        while self._refused and steady_s() - self._refused[0][0] > _REFUSED_S:
+            self._refused.popleft()
+        counts = Counter(names for _, names in self._refused)
+        return tuple(
+            LoginsRefused(*names, count)
+            for names, count in counts.most_common(_MOST_REFUSED_COUNT)
+        )
+
     async def close(self) -> None:
         """End the system account's connection."""
         await self._system.close()
+
+
+class _Server(msgspec.Struct):
+    name: str
+
+
+class _Refused(msgspec.Struct):
+    name: str = ""
+    user: str | None = None
+    lang: str = ""
+
+
+class _LoginRefused(msgspec.Struct):
+    server: _Server
+    client: _Refused
+
+
+_DECODER = msgspec.json.Decoder(_LoginRefused)
 
 
 def _server_name(data: bytes) -> str | None:

@@ -74,8 +74,6 @@ class ServerSeen:
     """Connections to other servers of the cluster; each pair has several."""
     neighbours_count: int | None = None
     """Servers at the other ends of the routes (`remotes`)."""
-    advertised_count: int | None = None
-    """Addresses of its cluster's servers to which it sends clients (`connect_urls`)."""
     leafnodes_count: int | None = None
     gateways_count: int | None = None
     jetstream: JetStreamHere | None = None
@@ -83,6 +81,8 @@ class ServerSeen:
     max_connections_count: int | None = None
     certificate_ends_at_us: int | None = None
     """When its certificate for clients expires; None without TLS, and before server 2.12."""
+    advertised_count: int | None = None
+    """Addresses of its cluster's servers to which it sends clients (`connect_urls`)."""
 
     @property
     def uptime_s(self) -> float | None:

@@ -46,6 +46,17 @@ class KnownServer:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginsRefused:
+    """A client that a server did not let in, within the last minute."""
+
+    server: str
+    client: str
+    """Its name, else its library."""
+    user: str | None
+    times_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServersRead:
     """The servers as they answered now; what is not told is named in it.
 
@@ -58,6 +69,8 @@ class ServersRead:
     """Names of servers that announced that they leave (lame duck mode)."""
     meta_elected_at_us: tuple[int, ...] = ()
     """When a leader of the meta group was announced, UTC, the newest last."""
+    logins_refused: tuple[LoginsRefused, ...] = ()
+    """Clients whose credentials were refused, as servers announce it; the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,7 @@ class ServerWatch:
     known: Mapping[str, KnownServer] = field(default_factory=dict)
     leaving: tuple[str, ...] = ()
     meta_elected_at_us: tuple[int, ...] = ()
+    logins_refused: tuple[LoginsRefused, ...] = ()
     rates: Mapping[str, Traffic] = field(default_factory=dict)
     """Server id → what it got and sent a second, between the two newest readings."""
 
@@ -101,8 +115,10 @@ class ServerWatch:
         if not answered:
             known = dict(self.known)
         leaving = tuple(name for name in read.leaving if name in known)
-        elected_at_us = read.meta_elected_at_us
-        return ServerWatch(servers, at_us, known, leaving, elected_at_us, self._rates(read))
+        return ServerWatch(
+            servers, at_us, known, leaving, read.meta_elected_at_us, read.logins_refused,
+            self._rates(read),
+        )  # fmt: skip
 
     def _rates(self, read: ServersRead) -> Mapping[str, Traffic]:
         """Return the newest rates of the servers that answer."""
@@ -117,7 +133,9 @@ class ServerWatch:
         """Return what a keyframe repeats; None before the first reading."""
         if self.newest is None:
             return None
-        newest = ServersRead(self.at_us, self.newest, self.leaving, self.meta_elected_at_us)
+        newest = ServersRead(
+            self.at_us, self.newest, self.leaving, self.meta_elected_at_us, self.logins_refused
+        )
         return ServersSoFar(at_us, newest, tuple(self.known.values()))
 
     def explains_election(self, at_us: int) -> bool:
@@ -150,8 +168,9 @@ def watch_of(so_far: ServersSoFar) -> ServerWatch:
     newest = so_far.newest
     known = {server.seen.name: server for server in so_far.known}
     return ServerWatch(
-        newest.servers, newest.at_us, known, newest.leaving, newest.meta_elected_at_us
-    )
+        newest.servers, newest.at_us, known, newest.leaving, newest.meta_elected_at_us,
+        newest.logins_refused,
+    )  # fmt: skip
 
 
 def _after(known: KnownServer | None, seen: ServerSeen, at_us: int) -> KnownServer:

@@ -24,7 +24,13 @@ from natstui.model.servers.server import (
     ServerSeen,
     Storage,
 )
-from natstui.model.servers.watch import NO_SERVERS, ServersRead, ServerWatch, changes
+from natstui.model.servers.watch import (
+    NO_SERVERS,
+    LoginsRefused,
+    ServersRead,
+    ServerWatch,
+    changes,
+)
 from natstui.units import moment_text
 from tests.model.builders import snapshot
 from tests.model.findings.life import EPOCH_US, START_S, Life, at_us
@@ -169,12 +175,26 @@ def test_a_full_store_is_told_before_and_when_it_refuses() -> None:
         assert [text.split()[0] for text in found(state)] == ([code] if code else [])
 
 
+def test_clients_that_are_not_let_in_are_told_by_server_with_the_most_frequent() -> None:
+    often, once = LoginsRefused("n1", "old", "app", 40), LoginsRefused("n2", "mistyped", None, 2)
+    other = LoginsRefused("n1", "go", None, 2)
+    state = after(replace(read(3, *_ALL), logins_refused=(often, once, other)), at(3))
+    text = "42 logins refused within a minute, most of client old, user app"
+    assert found(state) == {"NT-V37 server n1": text}
+    assert found(after(replace(read(3, *_ALL), logins_refused=(often,)), read(5, *_ALL))) == {}
+
+
 def test_restarts_slow_consumers_and_certificates_are_told() -> None:
     slow = seen("n1", slow_consumers_count=4)
     state = after(read(1, seen("n1")), read(3, slow), at(3))
     assert found(state) == {"NT-V24 server n1": "4 connections closed"}
     again = seen("n1", server_id="B")
-    assert found(after(read(1, seen("n1")), read(3, again), at(3))) == {}
+    restarted = f"at {moment_text(EPOCH_US + 3_000_000)} UTC"
+    state = after(read(1, seen("n1")), read(3, again), at(3))
+    assert found(state) == {"NT-V53 server n1": restarted}
+    assert (
+        found(after(read(1, seen("n1")), read(3, again), at(3), read(304, again), at(304))) == {}
+    )
     state = after(
         read(1, seen("n1")), read(3, again), read(5, replace(again, server_id="C")), at(5)
     )
@@ -263,8 +283,8 @@ def test_a_mirror_that_connects_again_after_a_restart_is_not_silent() -> None:
         return {one[:6] for one in found(after(*readings, snapshot(40, [stream], [])))}
 
     again = read(30, *_ALL[:2], seen("n3", server_id="ID-n3b"))
-    assert words(20, read(1, *_ALL), again) == set()
-    assert words(61, read(1, *_ALL), again) == {"NT-S06"}
+    assert words(20, read(1, *_ALL), again) == {"NT-V53"}
+    assert words(61, read(1, *_ALL), again) == {"NT-S06", "NT-V53"}
     assert words(20, read(1, *_ALL), read(30, *_ALL)) == {"NT-S06"}
     # One that stays down is none that comes back.
     assert words(20, read(1, *_ALL), read(30, *_ALL[:2])) == {"NT-S06", "NT-V01"}
@@ -286,7 +306,7 @@ def test_acks_that_a_restart_lost_have_the_time_to_come_again() -> None:
 
     again = read(START_S, *_ALL[:2], seen("n3", server_id="ID-n3b"))
     assert words(read(START_S - 9, *_ALL), read(START_S, *_ALL)) == {"NT-C43"}
-    assert words(read(START_S - 9, *_ALL), again) == set()
+    assert words(read(START_S - 9, *_ALL), again) == {"NT-V53"}
 
 
 def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> None:

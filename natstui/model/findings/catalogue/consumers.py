@@ -79,8 +79,9 @@ OTHER_GROUP = Kind(
 WITHOUT_GROUP = Kind(
     "NT-C17", "consumer", "critical", "subscribed without a queue group",
     "clients subscribe to the deliver subject, but without the deliver group of the consumer",
-    "whether the client names a queue group when it subscribes",
-    "let the client subscribe in the deliver group of the consumer",
+    "whether the client names a queue group when it subscribes; a mere onlooker needs none",
+    "let the client subscribe in the deliver group of the consumer; or start the client, where "
+    "only an onlooker subscribes",
     "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
 ACK_LIMIT = Kind(
@@ -264,7 +265,8 @@ FLOOR_BLOCKED = Kind(
 NO_PULLS_SEEN = Kind(
     "NT-C44", "consumer", "warning", "no open pulls",
     "messages are pending, but no client has an open pull request",
-    "whether a client of the consumer runs",
+    "whether a client of the consumer runs; if so, its pulls are refused: compare their max bytes "
+    "with the size of the next message (`m`)",
     "start the client; `N` pulls one message by hand (`nats consumer next STREAM CONSUMER`)",
     "netdata pull diagnosis 2", 0.0, 0.0, ("unknown pace", "new consumer"),
 )  # fmt: skip

@@ -32,8 +32,9 @@ STREAM_LIMITS: dict[str, StreamLimit] = {
     "max_msgs": StreamLimit("--max-msgs NUMBER", "max messages", "max_msgs"),
     "max_bytes": StreamLimit("--max-bytes SIZE", "max bytes", "max_bytes"),
     "max_age_s": StreamLimit("--max-age DURATION", "max age", "max_age"),
+    "max_consumers": StreamLimit("--max-consumers NUMBER", "max consumers", "max_consumers"),
 }
-"""The limits that remove or refuse messages, by the name of the number that says it is reached."""
+"""The limits that remove or refuse something, by the number that says which one is reached."""
 ANY_LIMIT_OPTION = "--max-bytes SIZE` (or --max-msgs, --max-age)"
 """Stands in advice for the option of the limit that is reached."""
 ANY_LIMIT_LABEL = "the limit"

@@ -139,6 +139,13 @@ V_SUBSCRIPTIONS = Kind(
     "whether the client ever unsubscribes", "fix the client: unsubscribe, or use a wildcard",
     "", 0.0, 30.0, ("subscriptions",),
 )  # fmt: skip
+V_LOGINS = Kind(
+    "NT-V37", "server", "warning", "authentication failures",
+    "the server refuses clients: their user, password, token or key is wrong",
+    "which client and user the evidence names, and since when their credentials are others",
+    "correct the credentials of the client, or stop it: it tries again and again",
+    "", 0.0, 0.0, ("connections refused",),
+)  # fmt: skip
 V_CONNECTIONS = Kind(
     "NT-V35", "server", "warning", "connections near limit",
     "the server is close to its limit of connections",
@@ -159,6 +166,12 @@ V_UNBALANCED = Kind(
     "how many leaders each server has (`natstui servers`)", "`natstui balance` moves leaders",
     "", 30.0, 30.0,
     ("unbalanced", "unbalanced, fewest", "unbalanced, by chance", "unbalanced, restart"),
+)  # fmt: skip
+
+V_RESTART = Kind(
+    "NT-V53", "server", "info", "server restarted", "the server was restarted minutes ago",
+    "whether that was intended; else the server's log",
+    "nothing, if the restart was intended", "", 0.0, 0.0, ("restarts within",),
 )  # fmt: skip
 
 SERVER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))

@@ -182,7 +182,8 @@ def consumer_limit(f: Facts, known: bool) -> Found:
     count = f.columns.consumers_count[f.row]
     if not limit or count < limit:
         return None
-    return Seen(f"{count} of {limit} consumers: further ones are refused")
+    text = f"{count} of {limit} consumers: further ones are refused"
+    return Seen(text, numbers={"max_consumers": limit})
 
 
 def sealed(f: Facts, known: bool) -> Found:
@@ -197,7 +198,8 @@ def nearly_full(f: Facts, known: bool) -> Found:
         return None
     consumers = f.columns.consumers_count[f.row]
     if is_near(consumers, config.max_consumers_count):
-        return Seen(f"{consumers} of {config.max_consumers_count} consumers")
+        numbers = {"max_consumers": config.max_consumers_count}
+        return Seen(f"{consumers} of {config.max_consumers_count} consumers", numbers=numbers)
     if _used_share(f) < NEAR_SHARE:
         return None
     full_s, (level, limit) = _full_in_s(f), _level(f)

@@ -18,6 +18,7 @@ from natstui.model.findings.thresholds import (
     LEADERS_WINDOW_S,
     MEMORY_OUTLIER,
     MEMORY_OUTLIER_BYTES,
+    REFUSED_FEWEST,
     RESTARTS_FEWEST,
     RESTARTS_S,
     SERVER_CPU_SHARE,
@@ -32,7 +33,7 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Unavailable
 from natstui.model.servers.replicas import is_away
 from natstui.model.servers.server import ServerSeen, Storage
-from natstui.model.servers.watch import SLOW_KEPT_US, KnownServer, ServerWatch
+from natstui.model.servers.watch import SLOW_KEPT_US, KnownServer, LoginsRefused, ServerWatch
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
 Condition = tuple[Entity, Kind, Seen]
@@ -74,6 +75,7 @@ def server_conditions(state: State) -> Iterator[Condition]:
             kind, text = kinds.V_LEAVING, _DRAINS
         yield _server(name), kind, Seen(text, hold_s=1.0)
     yield from _meta(state, watch)
+    yield from _logins(watch)
     yield from _versions(watch)
     yield from _memory(watch)
     yield from _clients(state)
@@ -90,6 +92,8 @@ def _of_server(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, See
     if len(recent) >= RESTARTS_FEWEST:
         text = f"{len(recent)} times within {duration_text(RESTARTS_S)}"
         yield kinds.V_RESTARTED, Seen(text, recent[0])
+    elif recent:
+        yield kinds.V_RESTART, Seen(f"at {moment_text(recent[-1])} UTC", recent[-1])
     if one.slow_rose_count and now_us - one.slow_rose_at_us < SLOW_KEPT_US:
         text = f"{counted(one.slow_rose_count, 'connection')} closed"
         yield kinds.V_SLOW, Seen(text, one.slow_rose_at_us)
@@ -249,6 +253,21 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
             if is_away(member) and not is_down:
                 text = f"no contact with {meta.leader}, the leader of the meta group"
                 yield _server(member.name), kinds.V_META_AWAY, Seen(text)
+
+
+def _logins(watch: ServerWatch) -> Iterator[Condition]:
+    """Yield servers that let clients not in again and again: their credentials are wrong."""
+    refused: dict[str, list[LoginsRefused]] = {}
+    for one in watch.logins_refused:
+        refused.setdefault(one.server, []).append(one)
+    for server, clients in refused.items():
+        count = sum(one.times_count for one in clients)
+        if count < REFUSED_FEWEST:
+            continue
+        most = max(clients, key=lambda one: one.times_count)
+        text = f"{counted(count, 'login')} refused within a minute, most of client {most.client}"
+        text += f", user {most.user}" if most.user else ""
+        yield _server(server), kinds.V_LOGINS, Seen(text, numbers={"refused_count": count})
 
 
 def _memory(watch: ServerWatch) -> Iterator[Condition]:

@@ -41,6 +41,27 @@ def test_one_burst_that_is_worked_off_slowly_is_not_falling_behind() -> None:
         assert "NT-C23" not in life.open, (second, life.open["NT-C23"].text)
 
 
+@pytest.mark.parametrize(
+    "late",
+    [
+        ((19.0, 44), (20.0, 98), (1.2, 99), (1.5, 79), (2.0, 65)),
+        ((8.0, 30), (2.0, 30), (2.0, 31), (12.0, 98), (1.5, 99)),
+        ((1.0, 5), (1.0, 6), (19.0, 44), (1.0, 46), (20.0, 98), (1.2, 99), (1.5, 99), (2.0, 98)),
+    ],
+)
+def test_a_poll_that_came_late_shows_no_backlog_that_grows(
+    late: tuple[tuple[float, int], ...],
+) -> None:
+    life, delivered = Life(), 0
+    for step_s, pending in (*((1.0, 0),) * 40, *late):
+        delivered += round(6 * step_s) if pending < 50 else round(3 * step_s)
+        life.poll(
+            step_s=step_s, pending_msgs=pending, delivered_consumer_seq=delivered,
+            delivered_at_us=at_us(life.second), waiting_pulls_count=int(not pending),
+        )  # fmt: skip
+        assert "NT-C23" not in life.open, (life.second, life.open["NT-C23"].text)
+
+
 def test_what_takes_nothing_has_another_name_than_falling_behind() -> None:
     life = Life({"max_ack_pending_msgs": 100})
     for second in range(40):

@@ -75,6 +75,10 @@ def _thirds(f: ConsumerFacts, known: bool) -> list[Values] | None:
     if len(values) < _POLLS_FEWEST or newest_us - values[-1][0] < 0.8 * span_us:
         return None
     span_us = newest_us - values[-1][0]
+    # Where polls were held up, so were clients perhaps, and what was between them nobody knows.
+    longest_gap_us = max(later_us - us for (later_us, _), (us, _) in pairwise(values))
+    if not known and 3 * longest_gap_us > span_us:
+        return None
     thirds: list[Values] = [[], [], []]
     for us, value in values:
         thirds[min(2, int(3 * (newest_us - us) / span_us))].append((us, value))

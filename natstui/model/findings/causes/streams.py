@@ -196,10 +196,10 @@ def nearly_full(f: Facts, known: bool) -> Found:
     config = f.config
     if config is None:
         return None
-    consumers = f.columns.consumers_count[f.row]
-    if is_near(consumers, config.max_consumers_count):
-        numbers = {"max_consumers": config.max_consumers_count}
-        return Seen(f"{consumers} of {config.max_consumers_count} consumers", numbers=numbers)
+    consumers, most_count = f.columns.consumers_count[f.row], config.max_consumers_count
+    if most_count and is_near(consumers, most_count):
+        text = f"{consumers} of {most_count} consumers"
+        return Seen(text, numbers={"max_consumers": most_count})
     if _used_share(f) < NEAR_SHARE:
         return None
     full_s, (level, limit) = _full_in_s(f), _level(f)

@@ -71,7 +71,7 @@ def server_conditions(state: State) -> Iterator[Condition]:
     for name, count in missed.items():
         told = f"{counted(count, 'leader')} of streams and of the meta group"
         kind, text = kinds.V_DOWN, f"{told} have no contact with the server"
-        if len(clusters) == 1 and _drains(watch, *clusters, silent_count):
+        if len(clusters) == 1 and _drains(watch, next(iter(clusters)), silent_count):
             kind, text = kinds.V_LEAVING, _DRAINS
         yield _server(name), kind, Seen(text, hold_s=1.0)
     yield from _meta(state, watch)

@@ -18,6 +18,7 @@ from natstui.clock import steady_s
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers as Asking
 from natstui.jetstream.system.connections import (
     read_closed,
@@ -151,8 +152,8 @@ class _Watching:
 
     async def _refuses(self, message: Msg) -> None:
         try:
-            told = _DECODER.decode(message.data)
-        except msgspec.MsgspecError:
+            told = read("CLIENT.AUTH.ERR", message.data, _LoginRefused)
+        except RequestFailed:
             # Anybody who may publish there can forge one.
             return
         client = told.client.name or told.client.lang or "a client"
@@ -187,9 +188,6 @@ class _Refused(msgspec.Struct):
 class _LoginRefused(msgspec.Struct):
     server: _Server
     client: _Refused
-
-
-_DECODER = msgspec.json.Decoder(_LoginRefused)
 
 
 def _server_name(data: bytes) -> str | None:

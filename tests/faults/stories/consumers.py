@@ -203,14 +203,20 @@ async def ack_pending_full(site: Site) -> AsyncIterator[None]:
     await _busy(site, ack_wait=_HOUR, max_ack_pending=64)
     yield
 
+    forgets = True
+
     async def forget(message: Msg) -> None:
-        site.kept.append(message)
+        if forgets:
+            site.kept.append(message)
+        else:
+            await message.ack()
 
     site.work(forget)
     await site.publish(100)
     yield
+    # A worker in its place would lose what was under way to this one.
+    forgets = False
     await site.ack_kept()
-    site.work()
 
 
 @makes("ack-pending-dead-owner")
@@ -318,17 +324,17 @@ def some_acked_too_late(site: Site) -> AsyncIterator[None]:
 async def floor_blocked(site: Site) -> AsyncIterator[None]:
     await _busy(site, ack_wait=_HOUR)
     yield
+    forgotten: list[Msg] = []
 
     async def forget_one(message: Msg) -> None:
-        if site.kept:
+        if forgotten:
             await message.ack()
         else:
-            site.kept.append(message)
+            forgotten.append(message)
 
     site.work(forget_one)
     yield
-    await site.ack_kept()
-    site.work()
+    await forgotten[0].ack()
 
 
 @makes("floor-blocked-in-progress")
@@ -533,7 +539,11 @@ async def pinned_idle(site: Site) -> AsyncIterator[None]:
     await site.pull(batch=5, group="g", handle=ack)
     site.work(group="g", name="other worker")
     yield
+    site.stop("other worker")
+    await site.until_no_pull()
     await site.api(f"CONSUMER.UNPIN.{site.stream}.C", {"group": "g"})
+    (pinned,) = await site.pull(batch=1, group="g", handle=ack)
+    site.work(group="g", id=(pinned.headers or {})["Nats-Pin-Id"], name="other worker")
 
 
 async def _refused(

@@ -112,7 +112,12 @@ class StreamFacts:
 
     @property
     def counted(self) -> SubjectsCounted | None:
-        """Its messages by subject, where they were counted since it was created."""
+        """Its messages by subject, where they were counted since it was created.
+
+        An empty stream is not counted again, and what was counted before is gone.
+        """
+        if not self.columns.stored_msgs[self.row]:
+            return None
         is_store = self.config is not None and self.config.kind == "object"
         subject = f"$O.{self.name.removeprefix('OBJ_')}.>" if is_store else ">"
         counts = self.state.subject_counts.get((self.name, subject))

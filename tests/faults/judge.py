@@ -8,9 +8,27 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from natstui.jetstream.polling.subjects import SOON_S
+from natstui.jetstream.system.watching import CLIENTS_S
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.thresholds import (
+    FALLING_WINDOW_S,
+    GIVEN_UP_KEPT_S,
+    GONE_KEPT_S,
+    LEADERS_WINDOW_S,
+    LOST_KEPT_S,
+    PILE_UP_S,
+    RECENT_S,
+    REPEATS_WINDOW_S,
+    RESTARTS_S,
+    TIMES_KEPT_S,
+)
+from natstui.model.servers.watch import SLOW_KEPT_US
 from tests.faults.situations import Situation
 
 Verdict = Literal["right", "partly", "wrong", "silent", "cannot be known", "not made"]
+
+Closing = Literal["not fixed", "within 3 polls", "after its hold", "still held", "late"]
 
 POLLS_COUNT = 4
 """Three polls, and the one by which the lab has read what was found in the last of them."""
@@ -36,6 +54,28 @@ SERVER_OF = {
     "meta-flapping": "meta group",
 }
 """The server, or the group of them, that a finding of a cluster must name."""
+
+_SERVERS_S, _MINUTE_S, _RATE_S = 10.0, 60.0, 10.0
+HOLDS_S: dict[str, float] = {
+    # Kept on purpose: what happened is told for a while.
+    "NT-C12": LOST_KEPT_S, "NT-C48": LOST_KEPT_S, "NT-S04": LOST_KEPT_S, "NT-S39": LOST_KEPT_S,
+    "NT-S51": LOST_KEPT_S, "NT-C21": GIVEN_UP_KEPT_S, "NT-S30": GIVEN_UP_KEPT_S,
+    "NT-C38": GONE_KEPT_S, "NT-S31": GONE_KEPT_S, "NT-S38": GONE_KEPT_S,
+    "NT-V24": SLOW_KEPT_US / 1e6,
+    # Counted over a window, which must pass.
+    "NT-C04": RECENT_S, "NT-C22": RECENT_S, "NT-C55": RECENT_S, "NT-C05": REPEATS_WINDOW_S,
+    "NT-C29": REPEATS_WINDOW_S, "NT-C42": REPEATS_WINDOW_S, "NT-C23": FALLING_WINDOW_S,
+    "NT-C46": TIMES_KEPT_S, "NT-S29": LEADERS_WINDOW_S, "NT-V36": LEADERS_WINDOW_S,
+    "NT-V23": RESTARTS_S, "NT-V53": RESTARTS_S, "NT-A25": _RATE_S, "NT-A28": _RATE_S,
+    "NT-S36": PILE_UP_S,
+    # Read that often only.
+    "NT-A03": _MINUTE_S + CLIENTS_S, "NT-V33": _MINUTE_S + CLIENTS_S, "NT-V37": _MINUTE_S,
+    "NT-V34": CLIENTS_S, "NT-C49": CLIENTS_S, "NT-C16": CLIENTS_S, "NT-C17": CLIENTS_S,
+    "NT-C50": CLIENTS_S, "NT-S13": SOON_S, "NT-S21": SOON_S, "NT-S40": SOON_S,
+    "NT-V03": _SERVERS_S, "NT-V04": _SERVERS_S, "NT-V21": _SERVERS_S, "NT-V22": _SERVERS_S,
+    "NT-V02": _SERVERS_S,
+}  # fmt: skip
+"""How long after the fix a finding may be reported, beside the time its kind takes to leave."""
 
 _ORIGIN_MISSING = r"(origin|source).*(missing|does not exist|deleted|gone)|source (silent|error)"
 
@@ -240,6 +280,9 @@ class Judged(NamedTuple):
     opened_s: float | None = None
     closed_s: float | None = None
     changes_count: int = 0
+    hold_s: float = 0.0
+    """How long after the fix it may be reported, by its facts and its kind."""
+    closing: Closing = "not fixed"
 
 
 def _texts(seen: Iterable[Seen]) -> str:
@@ -324,7 +367,32 @@ def judge_live(course: Course) -> Judged:
         verdict, said = "partly", f"late: {opened_s:.0f} s. {said}"
     if verdict == "right" and changes > 2:
         verdict, said = "partly", f"blinks: {changes} changes. {said}"
-    return Judged(verdict, said, opened_s, closed_s, changes)
+    hold_s = max(
+        _hold_s(each)
+        for poll in polls
+        for each in poll.seen
+        if is_on(situation, each) and says(situation, each)
+    )
+    closing = _closing(course, closed_s, hold_s)
+    return Judged(verdict, said, opened_s, closed_s, changes, hold_s, closing)
+
+
+def _hold_s(seen: Seen) -> float:
+    return KINDS[seen.code].leave_s + HOLDS_S.get(seen.code, 0.0) if seen.code in KINDS else 0.0
+
+
+def _closing(course: Course, closed_s: float | None, hold_s: float) -> Closing:
+    """Return how the closing compares with three polls, and with the hold that a fact states."""
+    if course.fixed_s is None:
+        return "not fixed"
+    later = [poll for poll in course.polls if poll.at_s >= course.fixed_s]
+    polls_s = POLLS_COUNT * _interval_s(later)
+    after_s = later[-1].at_s - course.fixed_s if closed_s is None and later else closed_s or 0.0
+    if closed_s is None:
+        return "still held" if after_s < hold_s + polls_s else "late"
+    if closed_s <= polls_s:
+        return "within 3 polls"
+    return "after its hold" if closed_s <= hold_s + polls_s else "late"
 
 
 def _interval_s(polls: list[Poll]) -> float:

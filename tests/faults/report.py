@@ -6,9 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from tests.faults.judge import Course, Judged, Seen, is_on, is_related, judge_findings, judge_live
+from tests.faults.judge import (
+    Closing,
+    Course,
+    Judged,
+    Seen,
+    is_on,
+    is_related,
+    judge_findings,
+    judge_live,
+)
 from tests.faults.lab import Run
 from tests.faults.observers import System
 
@@ -70,7 +79,7 @@ def table(rows: list[Row]) -> str:
     """Return the table as text."""
     lines = [
         f"{'situation':27} {'cause':34} {'live':8} {'opens':>5} {'in':>4} {'closes':>6} "
-        f"{'chg':>3} {'fresh':15} {'recorded':8} said instead or beside"
+        f"{'hold':>4} {'chg':>3} {'fresh':15} {'recorded':8} said instead or beside"
     ]
     for row in rows:
         live, situation = row.live, row.course.situation
@@ -78,8 +87,8 @@ def table(rows: list[Row]) -> str:
         lines.append(
             f"{situation.key:27.27} {situation.cause or '(nothing is wrong)':34.34} "
             f"{live.verdict:8} {_seconds(live.opened_s):>5} {situation.within_s:4.0f} "
-            f"{_seconds(live.closed_s):>6} {live.changes_count:3} {row.fresh.verdict:15} "
-            f"{row.recorded.verdict:8} {said[:150]}"
+            f"{_seconds(live.closed_s):>6} {live.hold_s:4.0f} {live.changes_count:3} "
+            f"{row.fresh.verdict:15} {row.recorded.verdict:8} {said[:150]}"
         )
     fine = [row for row in rows if not row.course.situation.cause]
     false = sum(1 for row in fine if row.live.verdict == "wrong")
@@ -89,8 +98,35 @@ def table(rows: list[Row]) -> str:
         f"fresh:    {counted(rows, 'fresh')}",
         f"recorded: {counted(rows, 'recorded')}",
         f"fine:     {len(fine) - false} of {len(fine)} without a finding above info",
+        f"opens:    {_opening(rows)}",
+        f"changes:  {_changing(rows)}",
+        f"closes:   {_closing(rows)}",
     ]
     return "\n".join(lines)
+
+
+def _opening(rows: Iterable[Row]) -> str:
+    """Return how many faults were named within three polls or their stated time."""
+    named = [row for row in rows if row.live.opened_s is not None]
+    late = [row.course.situation.key for row in named if row.live.said.startswith("late")]
+    text = f"{len(named) - len(late)} of {len(named)} that were named, within 3 polls of the time"
+    return f"{text}; late: {', '.join(late)}" if late else text
+
+
+def _changing(rows: Iterable[Row]) -> str:
+    named = [row for row in rows if row.live.opened_s is not None]
+    often = [row.course.situation.key for row in named if row.live.changes_count > 2]
+    text = f"{len(often)} of {len(named)} changed more than twice"
+    return f"{text}: {', '.join(often)}" if often else text
+
+
+def _closing(rows: Iterable[Row]) -> str:
+    """Return how many closed within three polls of the fix, or after the hold of their fact."""
+    named = [row for row in rows if row.live.opened_s is not None]
+    counts = Counter(row.live.closing for row in named)
+    late = [row.course.situation.key for row in named if row.live.closing == "late"]
+    text = ", ".join(f"{counts[each]} {each}" for each in get_args(Closing) if counts[each])
+    return f"{text}: {', '.join(late)}" if late else text
 
 
 def _seconds(value: float | None) -> str:

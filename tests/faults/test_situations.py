@@ -89,6 +89,20 @@ def test_what_is_said_late_beside_or_instead_is_not_right(
     assert judge_live(course_of(*spans)).verdict == verdict
 
 
+def test_closing_is_compared_with_three_polls_and_with_the_hold_of_its_fact() -> None:
+    def closing(until_s: float, code: str = "NT-C07") -> str:
+        return judge_live(course_of((10, until_s, NO_PULLS._replace(code=code)))).closing
+
+    # Fixed after 50 s, and watched for nine more.
+    assert closing(52) == "within 3 polls"
+    assert closing(57) == closing(60) == "late"
+    assert closing(57, "NT-C22") == "after its hold"
+    assert closing(60, "NT-C12") == "still held"
+    lasting = course_of((10, 60, NO_PULLS))
+    lasting.fixed_s = None
+    assert judge_live(lasting).closing == "not fixed"
+
+
 def test_what_nobody_can_know_is_neither_silent_nor_partly_right() -> None:
     unknown = replace(CRASHED, known=False)
     for spans in ([], [(0, 50, SLOW)]):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -285,18 +287,29 @@ class Quarter:
     polls: list[Poll] = field(default_factory=list)
     restarts_s: list[tuple[float, float]] = field(default_factory=list)
     """From when to when each node was restarted."""
+    held_up: list[tuple[float, float]] = field(default_factory=list)
+    """When the machine kept the lab's own clients from running, and for how long."""
+    stored_msgs: int = 0
+    """By all streams together, until the end."""
+    acked_msgs: int = 0
+    """By all durable consumers together."""
 
     def false_findings(self) -> list[FalseFinding]:
         """Return what was said above info, except what the restart causes while it may."""
-        found: dict[Seen, list[float]] = {}
-        for poll in self.polls:
-            at_s = poll.at_s - self.began_s
-            if at_s < 0 or self._is_restart(at_s):
-                continue
-            for seen in poll.seen:
-                if seen.severity != "info":
-                    found.setdefault(seen, []).append(at_s)
-        return [FalseFinding(seen, at[0], at[-1]) for seen, at in found.items()]
+        times_s: dict[Seen, list[float]] = {}
+        for at_s, seen in self.seen():
+            if seen.severity != "info" and not self._is_restart(at_s):
+                times_s.setdefault(seen, []).append(at_s)
+        return [FalseFinding(seen, at_s[0], at_s[-1]) for seen, at_s in times_s.items()]
+
+    def seen(self) -> list[tuple[float, Seen]]:
+        """Return everything that was said, and when."""
+        polls = [(poll.at_s - self.began_s, poll.seen) for poll in self.polls]
+        return [(at_s, seen) for at_s, findings in polls if at_s >= 0 for seen in findings]
+
+    def held_up_s(self, before_s: float) -> float:
+        """Return the longest time the machine held up the lab in the half minute before."""
+        return max((s for at_s, s in self.held_up if before_s - 30 <= at_s <= before_s), default=0)
 
     def _is_restart(self, at_s: float) -> bool:
         return any(
@@ -318,6 +331,7 @@ async def run_healthy(
         observer = Observer(stage.systems[0], await listed_sentences(stage.folder))
         await observer.start()
         quarter.polls, quarter.began_s = stage.systems[0].polls, time.monotonic()
+        measuring = asyncio.create_task(_measure(quarter))
         try:
             nodes = [node.name for node in stage.cluster.nodes] if restarts else []
             for name in nodes:
@@ -329,11 +343,35 @@ async def run_healthy(
                 await _until_current(stage)
                 quarter.restarts_s.append((began_s, time.monotonic() - quarter.began_s))
             await asyncio.sleep(lasts_s / (len(nodes) + 1))
+            await _count(stage.sites[0], quarter)
         finally:
+            measuring.cancel()
             await observer.stop()
     finally:
         await stage.close()
     return quarter
+
+
+async def _measure(quarter: Quarter) -> None:
+    """Note when this process had to wait for its turn: its clients had, too."""
+    while True:
+        began_s = time.monotonic()
+        await asyncio.sleep(0.5)
+        held_up_s = time.monotonic() - began_s - 0.5
+        if held_up_s > 0.2:
+            quarter.held_up.append((began_s - quarter.began_s, held_up_s))
+
+
+async def _count(site: Site, quarter: Quarter) -> None:
+    """Count what the workloads did."""
+    for stream in (await site.api("STREAM.LIST"))["streams"]:
+        quarter.stored_msgs += stream["state"]["last_seq"]
+        listed = await site.api(f"CONSUMER.LIST.{stream['config']['name']}")
+        quarter.acked_msgs += sum(
+            consumer["ack_floor"]["consumer_seq"]
+            for consumer in listed["consumers"] or ()
+            if "durable_name" in consumer["config"]
+        )
 
 
 async def _until_current(stage: ClusterStage) -> None:
@@ -345,16 +383,30 @@ async def _until_current(stage: ClusterStage) -> None:
 
 def report_of(quarter: Quarter) -> str:
     """Return a line for each false finding, and their number."""
-    false = quarter.false_findings()
+    polls_s = [poll.at_s - quarter.began_s for poll in quarter.polls]
+    longest_s = max((later - earlier for earlier, later in pairwise(polls_s)), default=0.0)
     lines = [
-        f"{each.seen.code} {each.seen.severity} {each.seen.stream} {each.seen.consumer} "
-        f"{each.seen.part} {each.seen.text}: {each.from_s:.0f}…{each.until_s:.0f} s"
-        for each in false
+        f"{len(WORKLOADS)} workloads: {quarter.stored_msgs} messages stored, "
+        f"{quarter.acked_msgs} deliveries acked",
+        f"read {len(polls_s)} times in {polls_s[-1]:.0f} s, {longest_s:.1f} s apart at most",
     ]
-    critical = sum(1 for each in false if each.seen.severity == "critical")
-    lines.append(f"{len(false)} false findings, {critical} of them critical")
     lines += [
         f"a node was restarted from {began_s:.0f} to {ended_s:.0f} s"
         for began_s, ended_s in quarter.restarts_s
     ]
+    for severity in ("info", "warning", "critical"):
+        kinds = Counter(seen.code for _, seen in quarter.seen() if seen.severity == severity)
+        named = ", ".join(f"{code} in {count}" for code, count in kinds.most_common())
+        lines.append(f"{severity}, while nodes restart as well: {named or 'none'}")
+    held_up_s = max((seconds for _, seconds in quarter.held_up), default=0.0)
+    lines.append(f"the machine held up the lab's own clients for at most {held_up_s:.1f} s")
+    false = quarter.false_findings()
+    lines += [
+        f"{each.seen.code} {each.seen.severity} {each.seen.stream} {each.seen.consumer} "
+        f"{each.seen.part} {each.seen.text}: {each.from_s:.0f}…{each.until_s:.0f} s; "
+        f"held up for {quarter.held_up_s(each.from_s):.1f} s before"
+        for each in false
+    ]
+    critical = sum(1 for each in false if each.seen.severity == "critical")
+    lines.append(f"{len(false)} false findings, {critical} of them critical")
     return "\n".join(lines)

@@ -1,4 +1,8 @@
-"""What watching costs a real server: 1,000 streams and 5,000 consumers at the default interval."""
+"""What watching costs a real server: 2,000 streams, 10,000 consumers and 200 clients.
+
+Its processor time alone, watched by an engine with the system account at the default interval, and
+with only what an engine requests beside its polls: the servers every 2 s, the clients every 30 s.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,35 @@ from typing import Any
 import nats
 from nats.aio.client import Client
 
+from natstui.config import Connection, Secret
+from natstui.feed import Feed
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.polling.budget.shares import SERVER_SHARE
+from natstui.jetstream.system.watching import watch_clients, watch_servers
 from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record, encode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import Record, Watch
 
-STREAMS_COUNT = 1000
+ACCOUNTS = """
+accounts {
+  SYS: { users: [ { user: sys, password: sys } ] }
+  APP: { jetstream: enabled, users: [ { user: app, password: app } ] }
+}
+system_account: SYS
+"""
+STREAMS_COUNT = 2_000
 CONSUMERS_PER_STREAM_COUNT = 5
-SECONDS = 30
+CLIENTS_COUNT = 200
+SUBSCRIPTIONS_PER_CLIENT_COUNT = 20
+"""So many that it is just still read who subscribes to what."""
+MOVING_COUNT = 100
+"""Streams that get a message a second."""
+SETTLE_S = 60
+"""What filling a server left in its memory is collected, and a first view is saved again."""
+SECONDS = 125
+"""A server collects its garbage every two minutes at least: once in each measurement."""
 
 
 def cpu_s(pid: int) -> float:
@@ -56,12 +80,22 @@ async def fill(nc: Client, streams_count: int) -> None:
         await asyncio.gather(*(one(number) for number in range(start, start + 50)))
 
 
+async def move(nc: Client, streams_count: int) -> None:
+    """Have some streams change all the time."""
+    while True:
+        for number in range(MOVING_COUNT):
+            await nc.publish(f"S{number * 17 % streams_count:04}.a", b"x" * 100)
+        await asyncio.sleep(1)
+
+
 class _Engine:
     """An engine, read as fast as it writes."""
 
     def __init__(self, url: str) -> None:
+        account = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "natstui", "engine", "--server", url],
+            env=os.environ | account,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -87,39 +121,90 @@ class _Engine:
         self.process.wait(10)
 
 
-async def _measure(broker: Broker) -> None:
-    nc = await nats.connect(broker.url)
-    await fill(nc, STREAMS_COUNT)
-    engine = _Engine(broker.url)
-    await asyncio.sleep(3)
-    engine.watch()
-    await asyncio.sleep(2)
-    before, count = await _api(nc, "INFO"), len(engine.records)
-    server_s, engine_s, started_s = cpu_s(broker.pid), cpu_s(engine.process.pid), time.monotonic()
+async def _share(pid: int) -> float:
+    """Return what of a core a process takes from now on, for a while."""
+    used_s, began_s = cpu_s(pid), time.monotonic()
     await asyncio.sleep(SECONDS)
-    elapsed_s = time.monotonic() - started_s
-    server_s, engine_s = cpu_s(broker.pid) - server_s, cpu_s(engine.process.pid) - engine_s
+    return (cpu_s(pid) - used_s) / (time.monotonic() - began_s)
+
+
+async def _watched_share(broker: Broker, nc: Client, url: str) -> float:
+    """Return what of a core the server takes while an engine watches it."""
+    engine = _Engine(url)
+    await asyncio.sleep(SETTLE_S / 2)
+    engine.watch()
+    await asyncio.sleep(SETTLE_S / 2)
+    before, count = await _api(nc, "INFO"), len(engine.records)
+    server, own = await asyncio.gather(_share(broker.pid), _share(engine.process.pid))
     after = await _api(nc, "INFO")
+    requests_count = after["api"]["total"] - before["api"]["total"]
     polls = [r for r in engine.records[count:] if isinstance(r, Snapshot)]
     engine.end()
-    requests = after["api"]["total"] - before["api"]["total"]
     state = State()
     for record in engine.records:
         state = state.after(record)
     print(f"streams listed           {len(state.streams)} of {STREAMS_COUNT}")
-    print(f"consumers after {elapsed_s + 5:.0f} s     {len(state.consumers)}")
-    print(f"API requests             {requests / elapsed_s:.1f}/s")
-    print(f"server                   {100 * server_s / elapsed_s:.1f} % of a core")
-    print(f"engine                   {100 * engine_s / elapsed_s:.1f} % of a core")
-    print(f"polls                    {len(polls) / elapsed_s:.2f}/s")
+    print(f"consumers                {len(state.consumers)}")
+    print(f"API requests             {requests_count / SECONDS:.1f}/s")
+    print(f"polls                    {len(polls) / SECONDS:.2f}/s")
     slowest = max(poll.cost.interval_us for poll in polls) / 1e6
     print(f"longest pause            {slowest:.2f} s")
-    await nc.close()
+    print(f"engine                   {100 * own:.1f} % of a core")
+    return server
+
+
+async def _beside_share(broker: Broker) -> float:
+    """Return what of a core the server takes with only the requests beside polls."""
+    system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
+    connection = Connection(
+        servers=(broker.url,), user="app", password=Secret("app"), system=system
+    )
+    client, nobody = await connect(connection), Feed()
+    tasks = [
+        asyncio.create_task(watch_servers(client, nobody)),
+        asyncio.create_task(watch_clients(client, nobody)),
+    ]
+    try:
+        return await _share(broker.pid)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await client.close()
+
+
+async def _measure(broker: Broker) -> None:
+    url = broker.url.replace("://", "://app:app@")
+    nc = await nats.connect(url)
+    await fill(nc, STREAMS_COUNT)
+    clients = [await nats.connect(url) for _ in range(CLIENTS_COUNT)]
+    for client in clients:
+        for number in range(SUBSCRIPTIONS_PER_CLIENT_COUNT):
+            await client.subscribe(f"requests.{number}")
+    moving = asyncio.create_task(move(nc, STREAMS_COUNT))
+    await asyncio.sleep(SETTLE_S)
+    before = await _share(broker.pid)
+    watched = await _watched_share(broker, nc, url)
+    await asyncio.sleep(SETTLE_S)
+    beside = await _beside_share(broker)
+    after = await _share(broker.pid)
+    moving.cancel()
+    for client in (*clients, nc):
+        await client.close()
+    alone = min(before, after)
+    print(
+        f"server alone             {100 * before:.2f} % of a core, {100 * after:.2f} % at the end"
+    )
+    print(f"server watched           {100 * watched:.2f} % of a core")
+    print(f"  of that, watching      {100 * (watched - alone):.2f} %")
+    print(f"  beside the polls       {100 * (beside - alone):.2f} %, requested by themselves")
+    print(f"budget                   {100 * SERVER_SHARE:.2f} % of a core")
+    print(f"watching to budget       {(watched - alone) / SERVER_SHARE:.2f}")
 
 
 def main() -> None:
-    """Print requests a second and shares of a core."""
-    with Broker() as broker:
+    """Print what of a core the server takes, watched and not, and its ratio to the budget."""
+    with Broker(config_text=ACCOUNTS) as broker:
         asyncio.run(_measure(broker))
 
 

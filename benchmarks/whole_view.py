@@ -24,9 +24,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import nats
-from nats.aio.client import Client
 
-from benchmarks.server_share import CONSUMERS_PER_STREAM_COUNT, cpu_s, fill
+from benchmarks.server_share import (
+    ACCOUNTS,
+    CONSUMERS_PER_STREAM_COUNT,
+    STREAMS_COUNT,
+    cpu_s,
+    fill,
+    move,
+)
 from benchmarks.viewer import drain, in_terminal, key_to_frame_ms
 from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record
@@ -34,15 +40,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from tests.jetstream.slow_link import SlowLink, Wire
 
-STREAMS_COUNT = 2_000
 MANY_COUNT = 10_000
-ACCOUNTS = """
-accounts {
-  SYS: { users: [ { user: sys, password: sys } ] }
-  APP: { jetstream: enabled, users: [ { user: app, password: app } ] }
-}
-system_account: SYS
-"""
 SECONDS = 60
 SETTLE_S = 60
 THIN = Wire(bytes_per_s=20_000, latency_s=0.05)
@@ -53,8 +51,6 @@ one such collection is in each window."""
 THEN_S = 250
 VIEWED_S = 45
 WAYS = ("system", "port", "lists")
-MOVING_COUNT = 100
-"""Streams that get a message a second."""
 
 
 @dataclass
@@ -162,14 +158,6 @@ def _watch_line(seen: Seen, line: bytes) -> None:
         seen.look(now_s)
 
 
-async def _move(nc: Client, streams_count: int) -> None:
-    """Have some streams change all the time."""
-    while True:
-        for number in range(MOVING_COUNT):
-            await nc.publish(f"S{number * 17 % streams_count:04}.a", b"x" * 100)
-        await asyncio.sleep(1)
-
-
 async def _share_alone(broker: Broker) -> float:
     """Return what of a core the server takes while only the load is there."""
     used_s, began_s = cpu_s(broker.pid), time.monotonic()
@@ -185,7 +173,7 @@ async def _measure(
     streams_count: int = STREAMS_COUNT,
 ) -> None:
     moving_nc = await nats.connect(url or broker.url)
-    moving = asyncio.create_task(_move(moving_nc, streams_count))
+    moving = asyncio.create_task(move(moving_nc, streams_count))
     await asyncio.sleep(2)
     before_share = await _share_alone(broker)
     used_s, began_s = cpu_s(broker.pid), time.monotonic()

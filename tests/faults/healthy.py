@@ -16,11 +16,14 @@ from nats.aio.msg import Msg
 
 from tests.faults.grounds import ClusterStage
 from tests.faults.judge import Poll, Seen
-from tests.faults.observers import Observer, listed_sentences
+from tests.faults.observers import Observer, listed_sentences, read_fresh
 from tests.faults.site import NS, Site, keep
 
 AFTER_RESTART_S = 10.0
 """How long after a restart what it causes may still be open."""
+DOWN_S = (0.0, 10.0, 30.0)
+"""How long each node is down when it is restarted."""
+_HEARTBEAT_S = 5.0
 
 Workload = Callable[[Site], Awaitable[None]]
 _FILE: dict[str, object] = {"storage": "file", "num_replicas": 3}
@@ -185,18 +188,28 @@ async def kv_watchers(site: Site) -> None:
         }  # fmt: skip
         await _create(site, f"KV_{bucket}", config)
 
-    async def push(lasts_s: float, *, deletes: bool) -> None:
+    async def push(lasts_s: float, rests_s: float, *, deletes: bool) -> None:
+        """Watch, and again from the start where heartbeats are missed, as after a restart."""
         name, inbox = f"w{secrets.token_hex(6)}", site.client.new_inbox()
-        subscription = await site.client.subscribe(inbox, cb=_read)
+        received_s = time.monotonic()
+
+        async def receive(message: Msg) -> None:
+            nonlocal received_s
+            received_s = time.monotonic()
+            await _read(message)
+
+        subscription = await site.client.subscribe(inbox, cb=receive)
         await create(
-            name, deliver_subject=inbox, ack_policy="none", idle_heartbeat=5 * NS,
-            flow_control=True,
+            name, deliver_subject=inbox, ack_policy="none", flow_control=True,
+            idle_heartbeat=int(_HEARTBEAT_S * NS),
         )  # fmt: skip
-        await asyncio.sleep(lasts_s)
+        ends_s = time.monotonic() + lasts_s
+        while time.monotonic() < min(ends_s, received_s + 3 * _HEARTBEAT_S):
+            await asyncio.sleep(0.5)
         await subscription.unsubscribe()
         if deletes:
             await site.try_api(f"CONSUMER.DELETE.KV_{bucket}.{name}")
-        await asyncio.sleep(lasts_s)
+        await asyncio.sleep(rests_s)
 
     async def pull(lasts_s: float) -> None:
         """Watch by an ordered consumer that is pulled from, and leave it."""
@@ -207,8 +220,9 @@ async def kv_watchers(site: Site) -> None:
         await asyncio.sleep(lasts_s)
 
     site.repeat("puts", put)
-    site.repeat("deletes its consumer", lambda: push(15, deletes=True))
-    site.repeat("leaves it", lambda: push(30, deletes=False))
+    site.repeat("deletes its consumer", lambda: push(15, 15, deletes=True))
+    site.repeat("leaves it", lambda: push(30, 30, deletes=False))
+    site.repeat("stays", lambda: push(86_400, 1, deletes=True))
     site.repeat("leaves it, pulling", lambda: pull(35))
 
 
@@ -287,6 +301,8 @@ class Quarter:
     polls: list[Poll] = field(default_factory=list)
     restarts_s: list[tuple[float, float]] = field(default_factory=list)
     """From when to when each node was restarted."""
+    fresh: list[tuple[float, tuple[Seen, ...]]] = field(default_factory=list)
+    """When processes were started that know nothing of before, and what each said."""
     held_up: list[tuple[float, float]] = field(default_factory=list)
     """When the machine kept the lab's own clients from running, and for how long."""
     stored_msgs: int = 0
@@ -300,11 +316,11 @@ class Quarter:
         for at_s, seen in self.seen():
             if seen.severity != "info" and not self._is_restart(at_s):
                 times_s.setdefault(seen, []).append(at_s)
-        return [FalseFinding(seen, at_s[0], at_s[-1]) for seen, at_s in times_s.items()]
+        return [FalseFinding(seen, min(at_s), max(at_s)) for seen, at_s in times_s.items()]
 
     def seen(self) -> list[tuple[float, Seen]]:
         """Return everything that was said, and when."""
-        polls = [(poll.at_s - self.began_s, poll.seen) for poll in self.polls]
+        polls = [(poll.at_s - self.began_s, poll.seen) for poll in self.polls] + self.fresh
         return [(at_s, seen) for at_s, findings in polls if at_s >= 0 for seen in findings]
 
     def held_up_s(self, before_s: float) -> float:
@@ -333,16 +349,19 @@ async def run_healthy(
         quarter.polls, quarter.began_s = stage.systems[0].polls, time.monotonic()
         measuring = asyncio.create_task(_measure(quarter))
         try:
-            nodes = [node.name for node in stage.cluster.nodes] if restarts else []
-            for name in nodes:
-                await asyncio.sleep(lasts_s / (len(nodes) + 1))
+            nodes = list(zip(stage.cluster.nodes, DOWN_S, strict=True)) if restarts else []
+            phase_s = lasts_s / (len(nodes) + 1)
+            await _phase(stage, quarter, phase_s)
+            for node, down_s in nodes:
                 began_s = time.monotonic() - quarter.began_s
-                say(f"healthy: restarting {name}")
-                await stage.stop(name)
-                await stage.start(name)
+                say(f"healthy: restarting {node.name}, which is down for {down_s:.0f} s")
+                await stage.stop(node.name)
+                await asyncio.sleep(down_s)
+                await stage.start(node.name)
                 await _until_current(stage)
-                quarter.restarts_s.append((began_s, time.monotonic() - quarter.began_s))
-            await asyncio.sleep(lasts_s / (len(nodes) + 1))
+                ended_s = time.monotonic() - quarter.began_s
+                quarter.restarts_s.append((began_s, ended_s))
+                await _phase(stage, quarter, phase_s - (ended_s - began_s))
             await _count(stage.sites[0], quarter)
         finally:
             measuring.cancel()
@@ -350,6 +369,17 @@ async def run_healthy(
     finally:
         await stage.close()
     return quarter
+
+
+async def _phase(stage: ClusterStage, quarter: Quarter, lasts_s: float) -> None:
+    """Let the workloads run for a while, and a process judge that is started in the middle."""
+    ends_s = time.monotonic() + lasts_s
+    await asyncio.sleep(lasts_s / 2)
+    system = stage.systems[0]
+    began_s = time.monotonic() - quarter.began_s
+    await read_fresh(system, None)
+    quarter.fresh.append((began_s, system.fresh["default"]))
+    await asyncio.sleep(max(0.0, ends_s - time.monotonic()))
 
 
 async def _measure(quarter: Quarter) -> None:
@@ -388,7 +418,8 @@ def report_of(quarter: Quarter) -> str:
     lines = [
         f"{len(WORKLOADS)} workloads: {quarter.stored_msgs} messages stored, "
         f"{quarter.acked_msgs} deliveries acked",
-        f"read {len(polls_s)} times in {polls_s[-1]:.0f} s, {longest_s:.1f} s apart at most",
+        f"read {len(polls_s)} times in {polls_s[-1]:.0f} s, {longest_s:.1f} s apart at most; "
+        f"{len(quarter.fresh)} times by a process that was started then",
     ]
     lines += [
         f"a node was restarted from {began_s:.0f} to {ended_s:.0f} s"

@@ -149,6 +149,8 @@ def test_what_a_restart_causes_may_be_said_until_ten_seconds_after_it() -> None:
     assert quarter.false_findings() == []
     later = replace(quarter, restarts_s=[(30.0, 40.0 - AFTER_RESTART_S)])
     assert [each.seen for each in later.false_findings()] == [SLOW]
+    fresh = replace(quarter, fresh=[(60.0, (NO_PULLS,))])
+    assert [each.seen for each in fresh.false_findings()] == [NO_PULLS]
 
 
 def test_a_false_finding_is_reported_with_how_long_the_machine_held_up_the_lab_before_it() -> None:
@@ -156,7 +158,7 @@ def test_a_false_finding_is_reported_with_how_long_the_machine_held_up_the_lab_b
     polls = [Poll(100.0 + at_s, (SLOW, info) if at_s == 60 else ()) for at_s in range(0, 90, 2)]
     held_up = [(20.0, 9.0), (55.0, 3.0), (70.0, 8.0)]
     lines = report_of(Quarter(100.0, polls, held_up=held_up)).splitlines()
-    assert "read 45 times in 88 s, 2.0 s apart at most" in lines
+    assert lines[1].startswith("read 45 times in 88 s, 2.0 s apart at most; 0 times by a process")
     assert "info, while nodes restart as well: NT-C40 in 1" in lines
     assert lines[-2].startswith("NT-C23 warning WORKER_CRASHED C")
     assert lines[-2].endswith("60…60 s; held up for 3.0 s before")

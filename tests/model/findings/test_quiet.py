@@ -15,7 +15,9 @@ _HOUR_S = 3600.0
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "of_s", [(1.0, 1.0), (0.3, 4.0), (5.0, 5.0)], ids=["each second", "unsteady", "each 5 s"]
+    "of_s",
+    [(1.0, 1.0), (0.3, 4.0), (5.0, 5.0), (1.0, 20.0)],
+    ids=["each second", "unsteady", "each 5 s", "late by up to 20 s"],
 )
 def test_an_hour_of_the_healthy_half_of_the_demo_raises_nothing(
     of_s: tuple[float, float],

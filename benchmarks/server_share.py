@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -149,6 +150,9 @@ async def _watched_share(broker: Broker, nc: Client, url: str) -> float:
     print(f"polls                    {len(polls) / SECONDS:.2f}/s")
     slowest = max(poll.cost.interval_us for poll in polls) / 1e6
     print(f"longest pause            {slowest:.2f} s")
+    reasons = Counter(poll.cost.backoff_reason for poll in polls if poll.cost.backoff_reason)
+    for reason, count in reasons.most_common(3):
+        print(f"  {count} polls came later    {reason}")
     print(f"engine                   {100 * own:.1f} % of a core")
     return server
 

@@ -157,8 +157,8 @@ async def push_queue_group(site: Site) -> None:
 
 
 async def expiring(site: Site) -> None:
-    """A log of which messages expire after they were processed."""
-    await _steady(site, max_age=20 * NS, duplicate_window=2 * NS)
+    """A log of which messages expire after they were processed, and later than ack wait."""
+    await _steady(site, max_age=60 * NS, duplicate_window=2 * NS)
 
 
 async def ring_buffer(site: Site) -> None:

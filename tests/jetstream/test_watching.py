@@ -19,8 +19,10 @@ from natstui.engine.live import beside_polling, polling
 from natstui.errors import AuthenticationFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.system.watching import connections_rest_s
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.clients.connection import AccountServer, Connections
 from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.state import State
@@ -198,3 +200,16 @@ async def test_a_lone_server_and_its_clients_are_read_without_the_system_account
         newest = sink.state.servers.newest
         assert newest is not None and len(newest.rows) == 1 and newest.missing
         assert not sink.events
+
+
+@pytest.mark.parametrize(
+    ("counts", "rest_s"), [([], 30), ([250, 20], 30), ([5_000], 30), ([20_000, 30], 177)]
+)
+def test_connections_of_a_server_that_has_very_many_are_read_less_often(
+    counts: list[int], rest_s: int
+) -> None:
+    servers = tuple(
+        AccountServer(f"N{number}", f"n{number}", None, None, 1, count)
+        for number, count in enumerate(counts)
+    )
+    assert round(connections_rest_s(Connections(servers, ()))) == rest_s

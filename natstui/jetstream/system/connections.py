@@ -25,7 +25,8 @@ from natstui.units import parse_duration_ns
 CONNZ = "$SYS.REQ.ACCOUNT.PING.CONNZ"
 """A plain user may ask it: the server tells only the connections of the user's own account."""
 STATZ = "$SYS.REQ.ACCOUNT.PING.STATZ"
-_PAGE_COUNT = 1024
+PAGE_COUNT = 1024
+"""Connections that one answer has."""
 _PAGE_WITH_SUBSCRIPTIONS_COUNT = 64
 _OPEN, _CLOSED = 0, 1
 _MOST_SUBSCRIPTIONS = 500
@@ -87,7 +88,7 @@ class _Accounts(msgspec.Struct):
 
 
 async def read_connections(
-    client: Client, servers: Servers, *, closed: bool, page_count: int = _PAGE_COUNT
+    client: Client, servers: Servers, *, closed: bool, page_count: int = PAGE_COUNT
 ) -> Connections:
     """Return all connections of the account, or those that ended and are still remembered.
 

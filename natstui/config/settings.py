@@ -143,7 +143,7 @@ class Session(Part):
     record: bool = False
     """Record what the viewer watches, from its start on."""
     connections: bool = False
-    """Record the account's connections, too, every 30 s: they hold users and addresses."""
+    """Record the account's connections, too, every 30 s or more: they hold users and addresses."""
 
 
 class BenchmarkLibrary(Part):

@@ -413,6 +413,19 @@ def _endless(value: Any) -> Any:
     return value | {"total": ENDLESS, "limit": 1}
 
 
+def _short(value: Any) -> Any:
+    if not isinstance(value, dict) or "total" not in value:
+        return value
+    rows = {name: [] for name, part in value.items() if isinstance(part, list)}
+    return value | rows | {"total": 5, "limit": 256}
+
+
+def _repeated(value: Any) -> Any:
+    if not isinstance(value, dict) or "total" not in value:
+        return value
+    return value | {"total": 100_000, "limit": 1}
+
+
 def _without(value: Any) -> Any:
     """Leave out the innermost fields."""
     if isinstance(value, dict):
@@ -459,6 +472,8 @@ def whole_lies(verb: str) -> dict[str, Lie]:
         lies[name] = Lie(verb, _always(body))
     lies["silence"] = Lie(verb, lambda _: None)
     lies["no end"] = Lie(verb, _on_json(_endless))
+    lies["fewer than it counts"] = Lie(verb, _on_json(_short))
+    lies["a page again and again"] = Lie(verb, _on_json(_repeated))
     lies["missing fields"] = Lie(verb, _on_json(_without))
     lies["very many"] = Lie(verb, _on_json(_many))
     lies["null everywhere"] = Lie(verb, _on_json(lambda value: each_leaf(value, lambda _: None)))

@@ -164,8 +164,12 @@ class _Watching:
         except RequestFailed:
             # Anybody who may publish there can forge one.
             return
-        client = told.client.name or told.client.lang or "a client"
-        names = (told.server.name, clean_line(client), told.client.user)
+        client, user = told.client.name or told.client.lang or "a client", told.client.user
+        names = (
+            clean_line(told.server.name),
+            clean_line(client),
+            clean_line(user) if user else None,
+        )
         self._refused.append((steady_s(), names))
 
     def _logins_refused(self) -> tuple[LoginsRefused, ...]:

@@ -522,8 +522,8 @@ def test_messages_that_a_server_misses_when_it_is_back_were_lost_from_its_store(
     assert "NT-S04" not in life.open
     life = Life({}, {"max_msgs": 1000})
     life.add(read(START_S, seen("n1")))
-    for second in range(20):
-        life.poll(stream={"stored_msgs": 99 - second, "deleted_msgs": 1 + second})
+    for deleted in range(1, 79):
+        life.poll(step_s=4.0, stream={"stored_msgs": 100 - deleted, "deleted_msgs": deleted})
     life.add(read(START_S + life.second, seen("n1", server_id="B")))
     life.polls(3)
     assert "NT-S04" not in life.open

@@ -105,6 +105,8 @@ class Missing:
     """The poll that had them,"""
     at_us: int
     """and the one that had not, UTC."""
+    again_at_us: int
+    """When further ones were missing last: where some are deleted all the time, always."""
 
 
 @dataclass(frozen=True, slots=True)

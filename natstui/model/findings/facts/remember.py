@@ -213,10 +213,14 @@ class _Streams:
                 self._miss(key, removed, before_us, at_us)
 
     def _miss(self, key: Key, msgs: int, before_us: int, at_us: int) -> None:
-        """Note messages that are missing; where some are deleted all the time, only the first."""
+        """Note messages that are missing; of those that go on to be deleted, the first ones."""
+        if msgs <= 0:
+            return
         known = self.missing.get(key)
-        if msgs > 0 and (known is None or at_us - known.at_us > LOST_KEPT_S * _US):
-            self.missing[key] = Missing(msgs, before_us, at_us)
+        if known is None or at_us - known.again_at_us > LOST_KEPT_S * _US:
+            self.missing[key] = Missing(msgs, before_us, at_us, at_us)
+        else:
+            self.missing[key] = replace(known, again_at_us=at_us)
 
     def _begin(self, row: int, key: Key) -> None:
         at_us = self._state.streams.columns.last_at_us[row]

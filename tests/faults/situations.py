@@ -70,6 +70,11 @@ CHANGED: tuple[tuple[str, str], ...] = (
         "only who listens to each request sees it; the advice names it",
     ),
     (
+        "two-killed-stream",
+        "who comes afterwards cannot know: without a meta leader no server lists streams; that "
+        "the meta group has no quorum is told",
+    ),
+    (
         "two-killed-meta",
         "judged by what is said of the meta group: that two servers are down is said beside, "
         "and is true",
@@ -1098,6 +1103,7 @@ CLUSTERS = (
         ("STREAM.QUORUM_LOST", "cluster.leader", "cluster.replicas.active"),
         30,
         ground="cluster",
+        fresh=False,
         also=("no leader", "meta group without quorum"),
     ),
     # Five nodes: the meta group has a quorum, a stream has none.

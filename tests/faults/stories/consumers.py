@@ -339,7 +339,8 @@ async def floor_blocked(site: Site) -> AsyncIterator[None]:
 
 @makes("floor-blocked-in-progress")
 async def floor_blocked_in_progress(site: Site) -> AsyncIterator[None]:
-    await _busy(site, ack_wait=3 * NS)
+    # A machine that is held up for some seconds must not let the ack wait pass.
+    await _busy(site, ack_wait=15 * NS)
     yield
 
     async def report_progress(message: Msg) -> None:

@@ -480,7 +480,7 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
         case RunScenario():
             await run_scenario(app, message.scenario)
         case Replay():
-            await parts.replay.open(message.folder)
+            parts.replay.open(message.folder)
         case LeaveReplay():
             if parts.replay.leave():
                 # There it was opened.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -258,21 +258,30 @@ class Engines:
         self._app.notify(safe_copy(f"the replay ended: {words}"), severity="error")
         self.show_home()
 
-    def replay_session(self, folder: str) -> None:
-        """Show a recording from a replay engine of its own; the live engine goes on behind it."""
-        self._app.run_worker(self._replay_session(folder), group="replay", exclusive=True)
+    def replay_session(self, folder: str, make_room: Callable[[], Awaitable[bool]]) -> None:
+        """Show a recording from a replay engine of its own; the live engine goes on behind it.
 
-    async def _replay_session(self, folder: str) -> None:
+        `make_room` is called when it can be shown, and returns whether it may be.
+        """
+        task = self._replay_session(folder, make_room)
+        self._app.run_worker(task, group="replay", exclusive=True)
+
+    async def _replay_session(self, folder: str, make_room: Callable[[], Awaitable[bool]]) -> None:
         if self._open_replay is None:
             return
         words = safe_copy(f"loading {Path(folder).name} …")
         self._app.notify(words, title="replay", timeout=_LOADING_TOLD_S)
         try:
-            await self._load(self._open_replay, folder)
+            await self._load(self._open_replay, folder, make_room)
         finally:
             take_back(self._app, words)
 
-    async def _load(self, open_replay: Callable[[str], Link], folder: str) -> None:
+    async def _load(
+        self,
+        open_replay: Callable[[str], Link],
+        folder: str,
+        make_room: Callable[[], Awaitable[bool]],
+    ) -> None:
         """Put the replay in the place of what is shown, and wait until it has a moment."""
         link = await asyncio.to_thread(open_replay, folder)
         try:
@@ -282,6 +291,9 @@ class Engines:
         except NatstuiError as error:
             await link.close_aside()
             self._app.notify(safe_copy(str(error)), severity="error")
+            return
+        if not await make_room():
+            await link.close_aside()
             return
         self.close_replay()
         self._loaded.clear()

@@ -66,14 +66,18 @@ class ReplayControls(Part):
             raise UsageError("this is a live server: :sessions lists recordings to replay")
         return position
 
-    async def open(self, folder: str) -> None:
+    def open(self, folder: str) -> None:
         """Replay the recording in a folder, from the overview on."""
+        self._engines.replay_session(folder, self._make_room)
+
+    async def _make_room(self) -> bool:
+        """Go to the overview, unless something open there holds typed text."""
         if not await close_covering(self._app):
-            return
+            return False
         self.marked_a = None
         # What was in view, as the result of a load, may be nothing that was recorded.
         await go_to(self._app, "overview")
-        self._engines.replay_session(folder)
+        return True
 
     def leave(self) -> bool:
         """Go back to what a replay was opened from; return False for one of the command line."""

@@ -69,13 +69,15 @@ BECOMES = {
         "ServersRead.leaving", "Servers.silent", "ServerSeen.name", "ServerSeen.cluster",
         "ServerSeen.domain", "Meta.cluster", "Meta.leader", "MetaPeer.name",
         "AccountServer.name", "AccountServer.cluster", "Connections.silent",
-        "ClientConnection.server_name",
+        "ClientConnection.server_name", "LoginsRefused.server",
     },
     "id-": {"ServerSeen.server_id", "AccountServer.server_id", "ClientConnection.server_id"},
-    "client-": {"ConsumerColumns.pinned_client", "ClientConnection.name"},
+    "client-": {
+        "ConsumerColumns.pinned_client", "ClientConnection.name", "LoginsRefused.client",
+    },
     "address-": {"ClientConnection.address"},
     "account-": {"EngineStarted.account", "LinkChanged.account", "AccountSeen.name"},
-    "user-": {"LinkChanged.user", "ClientConnection.user"},
+    "user-": {"LinkChanged.user", "ClientConnection.user", "LoginsRefused.user"},
     "part-": {"FindingTold.part"},
     "role-": {"Role.name", "BenchmarkReport.role", "WorkerResult.role"},
     "token-": {

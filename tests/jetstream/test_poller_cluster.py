@@ -11,6 +11,7 @@ from nats.errors import NoRespondersError
 from natstui.config import Secret
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Unavailable
 from tests.jetstream.polling import Polled, api, polling, rows
 
 pytestmark = pytest.mark.cluster
@@ -77,3 +78,34 @@ async def test_a_dead_nodes_streams_are_unreachable_and_keep_their_values(
         assert "R3" in replicated.streams.name
         nats_cluster.node(dead).start()
         await polled.until(Snapshot, lambda s: not s.unreachable_streams and s.streams_complete)
+
+
+async def test_consumers_of_a_stopped_node_do_not_stop_the_reading_of_others(
+    nats_cluster: Cluster,
+) -> None:
+    async with polling(*nats_cluster.urls, user="app", password=Secret("app")) as polled:
+        polled.control.set_interval(1.0)
+        leader = (await _stream(polled, "R3", 3))["cluster"]["leader"]
+        connected = polled.client.nc.server_info["server_name"]
+        of_node: dict[str, set[tuple[str, str]]] = {}
+        while not of_node.keys() - {leader, connected}:
+            name = f"D{sum(map(len, of_node.values()))}"
+            config = {"durable_name": name, "ack_policy": "explicit", "num_replicas": 1}
+            body = {"stream_name": "R3", "config": config}
+            info = await api(polled.client, f"CONSUMER.DURABLE.CREATE.R3.{name}", body)
+            of_node.setdefault(info["cluster"]["leader"], set()).add(("R3", name))
+        stopped = next(iter(of_node.keys() - {leader, connected}))
+        await polled.until(Snapshot, lambda s: of_node[stopped] <= _names(s))
+        polled.control.look_at((), (("R3", "C"),))
+        await asyncio.to_thread(nats_cluster.node(stopped).stop)
+        # From now on each request for one of them gets an error.
+        await polled.until(Snapshot, lambda s: s.cost.errors_count > 0)
+        assert of_node[stopped] <= set(polled.state.unreachable_consumers)
+        for _ in range(3):
+            await polled.until(Snapshot, lambda s: ("R3", "C") in _names(s))
+        told = [each.what for each in polled.records if isinstance(each, Unavailable)]
+        assert "CONSUMER.INFO" not in told
+
+
+def _names(snapshot: Snapshot) -> set[tuple[str, str]]:
+    return set(zip(snapshot.consumers.stream, snapshot.consumers.name, strict=True))

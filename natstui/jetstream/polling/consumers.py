@@ -29,8 +29,8 @@ _MISSING_PAUSE_S = 10.0
 _SINGLE_S = 2.0
 _SINGLES_COUNT = 2
 _LATE_LISTS_COUNT = 3
-_NO_LEADER = 10008
-"""The consumer has no leader, as without a quorum; others can still be asked."""
+_AWAY_CODES = (10008, 10119)
+"""The consumer has no leader, or its server is down; others can still be asked."""
 
 _Name = tuple[str, str]
 
@@ -222,7 +222,7 @@ class ConsumerReading:
             return
         except RequestFailed as error:
             reason = refused_reason(error)
-            if error.err_code == _NO_LEADER or reason is not None:
+            if error.err_code in _AWAY_CODES or reason is not None:
                 self._missing.setdefault(stream, set()).add(name)
                 if reason is not None:
                     self._offline[stream, name] = reason

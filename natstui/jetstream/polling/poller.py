@@ -198,6 +198,7 @@ class _Poller:
             interval_us=max(elapsed_us, round(self._budget.interval_s * 1e6)),
             backoff_reason=reason,
             round_us=self._round_us(wanted_s),
+            errors_count=self._api.take_errors_count(),
         )
 
     def _round_us(self, wanted_s: float) -> int | None:

@@ -178,6 +178,8 @@ class PollCost:
     """Why it is longer than asked for, if it is."""
     round_us: int | None = None
     """How long a row waits for its next turn at most, where not every poll has every row."""
+    errors_count: int = 0
+    """Requests of polls to which the API replied with an error since the poll before."""
 
 
 @dataclass(frozen=True, slots=True)

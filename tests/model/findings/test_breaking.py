@@ -216,6 +216,18 @@ def test_errors_of_the_api_stay_named_while_polls_are_far_apart() -> None:
     assert changes_of(shown) == 1
 
 
+def test_errors_of_our_own_requests_are_no_errors_of_clients() -> None:
+    # Two consumers of a server that is down are asked for with every poll.
+    own = replace(COST, errors_count=2)
+    for clients_per_s, is_named in ((0, False), (3, True)):
+        life = Life()
+        for second in range(20):
+            used = account(api_errors_count=(2 + clients_per_s) * second)
+            life.add(replace(snapshot(START_S + second, account=used), cost=own))
+        assert ("NT-A25" in life.open) is is_named
+    assert life.open["NT-A25"].text == "3.0 errors a second"
+
+
 def test_a_client_that_floods_the_api_is_named_and_our_own_requests_are_none() -> None:
     for per_s, words in ((400, {"many API requests"}), (COST.requests_count, set[str]())):
         life = Life()

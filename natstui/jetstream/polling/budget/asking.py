@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from nats.aio.msg import Msg
 
 from natstui.clock import steady_s, steady_us
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Answer, Client
 from natstui.jetstream.connection.transport import own_us
 from natstui.jetstream.polling.budget.link_speed import LinkSpeed
@@ -71,6 +72,7 @@ class PollingApi:
         self._ahead: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._newest_began_us = 0
+        self._errors_count = 0
         self.window = Window()
         self._forget_costs()
         self.begin_poll()
@@ -158,9 +160,19 @@ class PollingApi:
             await self._limiter.pass_one()
         self.requests_count += 1
         asked_own_us, asked_bytes = own_us(), self.arrived_bytes
-        answer = await self._client.answer(verb, body, timeout_s)
+        try:
+            answer = await self._client.answer(verb, body, timeout_s)
+        except RequestFailed as error:
+            # The server counts it among the errors of the account.
+            self._errors_count += error.err_code is not None
+            raise
         self._note(verb, answer, asked_own_us, asked_bytes)
         return answer
+
+    def take_errors_count(self) -> int:
+        """Return how many replies were errors since this was called last."""
+        count, self._errors_count = self._errors_count, 0
+        return count
 
     async def direct(self, stream: str, body: Mapping[str, Any], timeout_s: float) -> Msg:
         """Return the answer to a direct get, which any replica gives; it may hold a status.

@@ -96,13 +96,15 @@ def _api(state: State) -> Iterator[tuple[Kind, Seen]]:
     span_s = (until.mono_us - before.mono_us) / 1e6
     if span_s <= 0:
         return
+    since = [one.cost for one in known if one.mono_us > before.mono_us]
     errors = (until.api_errors_count or 0) - (before.api_errors_count or 0)
+    # Our own polls ask again and again for consumers whose server is down.
+    errors -= sum(cost.errors_count for cost in since)
     if errors > API_ERRORS_PER_S * span_s:
         per_s = errors / span_s
         yield kinds.A_API_ERRORS, Seen(f"{per_s:.1f} errors a second", None, (), {"per_s": per_s})
     requests = (until.api_requests_count or 0) - (before.api_requests_count or 0)
-    own = sum(one.cost.requests_count for one in known if one.mono_us > before.mono_us)
-    per_s = (requests - own) / span_s
+    per_s = (requests - sum(cost.requests_count for cost in since)) / span_s
     if per_s > API_REQUESTS_PER_S and span_s >= _OVER_S / 2:
         text = f"{per_s:,.0f} requests per second by other clients"
         yield kinds.A_API_FLOOD, Seen(text, None, (), {"per_s": per_s})

@@ -55,7 +55,7 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
         raise UsageError(f"{name} cannot be understood: {why}") from error
     config = loaded.get("config", loaded) if isinstance(loaded, dict) else None
     if not isinstance(config, dict):
-        raise UsageError(f"{name} holds no configuration: it must be an object with keys")
+        raise UsageError(f"{name} has no configuration: it must be an object with keys")
     metadata = config.get("metadata")
     if isinstance(metadata, dict):
         config["metadata"] = {key: _word(value) for key, value in metadata.items()}
@@ -74,7 +74,7 @@ def _refuse_manifest(text: str, name: str) -> None:
     if _MANIFEST.search(text):
         raise UsageError(
             f"{name} is a manifest of the Kubernetes controller for JetStream: apply it with "
-            f"kubectl apply -f {name}; natstui reads one stream or consumer a file, with the "
+            f"kubectl apply -f {name}; natstui reads one stream or consumer per file, with the "
             "server's field names (max_age, num_replicas), in JSON, YAML or TOML"
         )
 
@@ -132,7 +132,9 @@ def _without_texts(kind: AssetKind, config: Config, text: str, name: str) -> Con
         if isinstance(value, bool):
             raise UsageError(f"{name}: {_line_of(key, text)}{key}: a number is missing")
         if isinstance(value, str) and _OCTAL.fullmatch(value):
-            what = f"{value} is read as another number by some: write it without the zero"
+            what = (
+                f"{value}: some programs read a leading zero as octal: write it without the zero"
+            )
             raise UsageError(f"{name}: {_line_of(key, text)}{key}: {what}")
         if field.kind == "durations" and isinstance(value, list):
             value = ",".join(map(str, value)) if any(isinstance(v, str) for v in value) else None
@@ -237,7 +239,7 @@ def _plain(value: object, numbers: Iterator[int]) -> object:
         return value.isoformat()
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    raise ValueError(f"it holds a {type(value).__name__}, which no configuration has")
+    raise ValueError(f"it has a {type(value).__name__}, which a configuration cannot contain")
 
 
 def _word(value: object) -> str:

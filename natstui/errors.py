@@ -114,7 +114,7 @@ class RequestTimedOut(RequestFailed):
     """No answer to a request came in time."""
 
     def __init__(self, subject: str, timeout_s: float) -> None:
-        super().__init__(f'no answer on "{subject}" within {timeout_s:g} s')
+        super().__init__(f'no reply on "{subject}" within {timeout_s:g} s')
         self.subject = subject
         self.timeout_s = timeout_s
 

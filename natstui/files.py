@@ -281,7 +281,7 @@ def open_log(path: Path, *, mode: int = 0o666) -> int:
     descriptor = _plain_descriptor(path, flags, mode)
     if os.fstat(descriptor).st_nlink > 1:
         os.close(descriptor)
-        raise OSError(errno.EMLINK, "it has another name as well", str(path))
+        raise OSError(errno.EMLINK, "it is hard-linked: it has a second name", str(path))
     return descriptor
 
 

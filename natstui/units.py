@@ -131,7 +131,7 @@ def parse_duration_ns(text: str) -> int:
         raise ValueError(f"{text!r} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
     total_ns = sum(_times(number, _duration_unit_ns(unit)) for number, unit in parts)
     if total_ns > _LARGEST:
-        raise ValueError(f"{text!r} is too long: no server counts beyond 292 years")
+        raise ValueError(f"{text!r} is too long: the maximum of servers is 292 years")
     return total_ns
 
 
@@ -181,10 +181,10 @@ def parse_bytes(text: str) -> int:
         raise ValueError(f"{text!r} is not a size: write it as 128, 64KB or 1.5GiB")
     power: int = " kmgtpe".index(match[2]) if match[2] else 0
     if not power and not match[1].isdigit():
-        raise ValueError(f"{text!r} is not a size: a byte has no parts")
+        raise ValueError(f"{text!r} is not a size: write whole bytes")
     size_bytes = _times(match[1], int(1024**power))
     if size_bytes > _LARGEST:
-        raise ValueError(f"{text!r} is too large: no server counts beyond 8 EiB")
+        raise ValueError(f"{text!r} is too large: the maximum of servers is 8 EiB")
     return size_bytes
 
 

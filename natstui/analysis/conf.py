@@ -23,8 +23,10 @@ _INSTEAD = {
     "spark.executor.memory": "use --memory",
     "spark.local.dir": "use --scratch",
     "spark.sql.session.timeZone": "all times are UTC",
-    "spark.sql.ansi.enabled": "a number that nobody can have measured must not end a run",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "a session called 0012 is not 12",
+    "spark.sql.ansi.enabled": "an impossible number must not end the analysis",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": (
+        "a session named 0012 must not become the number 12"
+    ),
     "spark.sql.shuffle.partitions": "use --partitions",
 }
 """Settings that are not taken, and why or what to use instead."""
@@ -68,13 +70,12 @@ def check_place(conf: Conf, *, remote: bool, submitted: bool) -> None:
     """Raise AnalysisError where Spark is already started, and cannot take them any more."""
     if submitted and conf != NOTHING:
         raise AnalysisError(
-            "spark-submit starts Spark: give it --conf, --packages and --jars itself, before "
-            "the name of the program"
+            "spark-submit starts Spark: write --conf, --packages and --jars before the name of "
+            "the program"
         )
     if remote and (conf.packages or conf.jars):
         raise AnalysisError(
-            "a Spark Connect server is started with its own jars: --packages and --jars do not "
-            "reach it"
+            "--packages and --jars have no effect on a Spark Connect server: it has its own jars"
         )
 
 

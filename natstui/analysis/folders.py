@@ -97,7 +97,7 @@ def check_remote(address: str) -> None:
         socket.create_connection((host, port), CONNECT_WAIT_S).close()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise AnalysisError(f"no Spark Connect server answers at {address}: {reason}") from error
+        raise AnalysisError(f"no Spark Connect server replies at {address}: {reason}") from error
 
 
 def glob_escaped(folder: str) -> str:

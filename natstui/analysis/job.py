@@ -93,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
         "--partitions",
         type=int,
         default=defaults.PARTITIONS_COUNT,
-        help="number of partitions of a sort",
+        help="number of partitions when Spark sorts or joins",
     )
     add("--scratch", default=None, help="folder for temporary data of Spark")
     add("--ui", action="store_true", help="open Spark's own web page")
@@ -109,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
         add(name, action="append", default=[], help=what)
     add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
     add("--pipe", action="store_true", help="write the result as lines of JSON")
-    add("--log", help="file for what Spark prints")
+    add("--log", help="file for the output of Spark")
     return options
 
 

@@ -157,7 +157,7 @@ def _analysed(
                 tries_count += 1
                 if tries_count == _MOST_TRIES or not is_gone(error):
                     raise
-                progress.step("beginning again, because a segment was completed meanwhile")
+                progress.step("starting again: the recording completed another file meanwhile")
             finally:
                 store.discard()
     finally:

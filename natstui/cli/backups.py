@@ -53,9 +53,7 @@ from natstui.units import bytes_text, counted, parse_bytes
 
 T = TypeVar("T")
 
-rate_option = click.option(
-    "--rate", metavar="SIZE", help="The most bytes per second: 500KB, 10MB."
-)
+rate_option = click.option("--rate", metavar="SIZE", help="Maximum bytes per second: 500KB, 10MB.")
 consumers_option = click.option(
     "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
 )
@@ -320,5 +318,7 @@ def _print_restored(done: Sequence[RestoredStream], *, as_json: bool) -> None:
         return
     for one in done:
         consumers = counted(one.consumers_count, "consumer")
-        text = f"{one.name} restored, as in its backup: {state_text(one.state)}, {consumers}"
+        text = (
+            f"{one.name} restored, the same as in its backup: {state_text(one.state)}, {consumers}"
+        )
         click.echo(clean_line("; ".join((text, *one.remarks))))

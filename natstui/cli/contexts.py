@@ -63,7 +63,7 @@ def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @context.command("ls")
 @click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per context.")
 def list_contexts(as_json: bool) -> None:
-    """List the contexts; * is the selected one."""
+    """List the contexts; * marks the selected one."""
     from natstui.config.contexts import known_contexts, selected_context
 
     chosen = selected_context()

@@ -73,7 +73,7 @@ _FROM = (
 _TO = (
     click.option("--to-subject", metavar="SUBJECT", help="Publish all messages to this subject."),
     click.option("--to-stream", metavar="NAME",
-        help="Refuse copies that another stream than this would store."),
+        help="Refuse copies unless this stream stores them."),
     click.option("--to-file", metavar="FILE",
         help="Write the messages to a file, one line of JSON each."),
     click.option("--to-context", metavar="NAME",
@@ -82,8 +82,8 @@ _TO = (
                  help="Change subjects that match FROM to TO: 'a.*.>:b.$1.>'. Repeat for "
                      "several."),
     click.option("--msg-id", "ids", type=click.Choice(("made", "kept")), default="made",
-                 help="made: a new message id each; kept: the publisher's id, if there is one."),
-    click.option("--rate", metavar="NUMBER", help="The most messages per second: 500, 10k."),
+                 help="made: each copy gets a new message id; kept: the publisher's id, if any."),
+    click.option("--rate", metavar="NUMBER", help="Maximum messages per second: 500, 10k."),
     click.option("--original-pace", is_flag=True,
         help="Keep the original pauses between messages."),
 )  # fmt: skip
@@ -151,7 +151,7 @@ def _recorded(
         found, left_out = found + some, left_out + uncounted
     if left_out:
         text = counted(f"{left_out:,}", "announcement")
-        said = f"{text} came so fast that the recording has only their number"
+        said = f"{text} arrived so fast that the recording has only their count"
         click.echo(f"natstui: {said}: their sequences are not known", err=True)
     return tuple(found)
 

@@ -141,7 +141,7 @@ def _end_servers(group: int) -> None:
     "temporary one).",
 )
 @click.option(
-    "--headless", is_flag=True, help="Open no screen: print one URL and run until Ctrl-C."
+    "--headless", is_flag=True, help="Start without a screen: print one URL, run until Ctrl-C."
 )
 @click.option("--json", "-j", "as_json", is_flag=True, help="With --headless: print JSON.")
 def demo(store: Path | None, headless: bool, as_json: bool) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @engine_options
 def engine(settings: Settings, connection: Connection, resume_recording: Path | None) -> None:
-    """Watch a server for a viewer.
+    """Run the engine: read a server for a screen.
 
     Records are written to stdout, commands are read from stdin, until stdin ends.
     """

@@ -53,11 +53,10 @@ def _told(kind: Kind) -> str:
         f"  means  {kind.sentence}",
         f"  check  {kind.check}",
         f"  do     {kind.act}",
-        f"  reported once it holds for {kind.enter_s:g} s, "
-        f"over once it is absent for {kind.leave_s:g} s",
+        f"  reported after {kind.enter_s:g} s, over when absent for {kind.leave_s:g} s",
     ]
     if kind.thresholds:
-        lines.append(f"  decided by {', '.join(kind.thresholds)} (natstui health --list)")
+        lines.append(f"  thresholds  {', '.join(kind.thresholds)} (natstui health --list)")
     return "\n".join(lines)
 
 
@@ -82,8 +81,8 @@ def _complete(
 def help_(context: click.Context, topic: tuple[str, ...]) -> None:
     """Explain a command, a group or a finding.
 
-    `natstui help stream add`, `natstui help stores`, `natstui help NT-C07`, `natstui help no
-    open pulls`. Without TOPIC: the list of all commands.
+    `natstui help stream add`, `natstui help stores`, `natstui help NT-C07`, `natstui help 'no
+    open pulls'`. Without TOPIC: the list of all commands.
     """
     text = _command(context, topic) or _group(topic) or _finding(topic)
     if text is None:

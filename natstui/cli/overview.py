@@ -131,6 +131,8 @@ def _size() -> tuple[int, int]:
 
 def _panel(panel: Panel, place: Place, subtitle: str, *, coloured: bool) -> list[str]:
     """Return a panel's lines, each as wide as its place."""
+    from rich.cells import cell_len
+
     from natstui.tui.frame.table_screen import table_columns
     from natstui.tui.kit.table.rows import Cell
     from natstui.tui.kit.table.widths import place as place_columns
@@ -159,20 +161,28 @@ def _panel(panel: Panel, place: Place, subtitle: str, *, coloured: bool) -> list
     if not place.framed:
         return lines
     look = "bad" if panel.id == "wrong" and shown.rows.order else "title"
-    title_text = f" {shown.title(place.rows_count)} "[: inner - 1]
-    title = _written([Cell(title_text, look)], coloured=coloured)
-    below = f"{f' {subtitle} ─' if subtitle else '':─>{inner}}"[:inner]
+    title_text = f" {shown.title(place.rows_count)} "
+    title = _written([Cell(title_text, look)], coloured=coloured, width=inner - 1, fill="─")
+    below = f" {subtitle} ─" if subtitle else ""
+    line = "─" * max(0, inner - cell_len(below))
     return [
-        f"╭─{title}{'─' * (inner - len(title_text) - 1)}╮",
-        *(f"│{line}│" for line in lines),
-        f"╰{below}╯",
+        f"╭─{title}╮",
+        *(f"│{row}│" for row in lines),
+        f"╰{line}{_written([Cell(below)], coloured=False, width=inner - len(line), fill='─')}╯",
     ]
 
 
 def _written(
-    cells: Sequence[Cell], *, coloured: bool, gap: str = "", width: int | None = None
+    cells: Sequence[Cell],
+    *,
+    coloured: bool,
+    gap: str = "",
+    width: int | None = None,
+    fill: str = " ",
 ) -> str:
-    """Return cells as text of at most `width` cells, in colour where that is wanted."""
+    """Return cells as text, `width` wide and filled up, in colour where that is wanted."""
+    from rich.cells import cell_len, set_cell_size
+
     parts, left = [], width
     for cell in cells:
         head, tail = cell.text, ""
@@ -180,12 +190,12 @@ def _written(
             head, tail = cell.text[: cell.tail_from], cell.text[cell.tail_from :]
         for text, look in ((head, cell.look), (tail, cell.tail_look)):
             if left is not None:
-                text = text[:left]
-                left -= len(text)
+                text = set_cell_size(text, min(left, cell_len(text)))
+                left -= cell_len(text)
             code = _ANSI.get(look, "")
             parts.append(f"\x1b[{code}m{text}\x1b[0m" if coloured and code and text else text)
         parts.append(gap)
-    return "".join(parts) + " " * (left or 0)
+    return "".join(parts) + fill * (left or 0)
 
 
 def _facts(name: str, state: State) -> dict[str, object]:

@@ -63,7 +63,7 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "meta": Listed("natstui.cli.servers:meta", "Manage the meta group of the cluster"),
         "kick": Listed("natstui.cli.clients.command:kick", "Close one client connection"),
         "journal": Listed(
-            "natstui.cli.manage.journal:journal", "List every change made from here"
+            "natstui.cli.manage.journal:journal", "List the changes made from this machine"
         ),
         "undo": Listed("natstui.cli.manage.journal:undo", "Undo the last change on this server"),
     },
@@ -117,7 +117,9 @@ TOPICS: dict[str, dict[str, Listed]] = {
         "check": Listed("natstui.cli.check:check", "Try the connection step by step"),
         "context": Listed("natstui.cli.contexts:context", "Manage contexts of the NATS CLI"),
         "config": Listed("natstui.cli.config:config", "Print the effective settings"),
-        "engine": Listed("natstui.cli.engine:engine", "Watch a server for a viewer"),
+        "engine": Listed(
+            "natstui.cli.engine:engine", "Run the engine: read a server for a screen"
+        ),
         "help": Listed("natstui.cli.help:help_", "Explain a command, a group or a finding"),
     },
 }
@@ -156,7 +158,7 @@ def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: boo
     is_eager=True,
     expose_value=False,
     callback=_reset_terminal,
-    help="Restore a terminal after a viewer was killed, and exit.",
+    help="Restore a terminal after natstui was killed, and exit.",
 )
 @viewer_flags
 @click.pass_context
@@ -243,7 +245,7 @@ def _run() -> None:
         click.echo(_error_json(wrong), err=True)
         sys.exit(error.exit_code)
     except click.Abort:
-        click.echo(_error_json(NatstuiError("it was stopped")), err=True)
+        click.echo(_error_json(NatstuiError("natstui was stopped")), err=True)
         sys.exit(1)
     if as_json and isinstance(code, int):
         sys.exit(code)

@@ -86,9 +86,9 @@ def servers(
 ) -> None:
     """List servers, leaders and the meta group.
 
-    Lists the accounts, too. Needs the system account or the monitoring ports of [system] for all
-    details. Otherwise prints names, versions, and the connections and traffic of the user's own
-    account, and which subject or address would show more.
+    Lists the accounts, too. All details need the system account or the monitoring ports of
+    [system]. Without them, prints names, versions, and the connections and traffic of your own
+    account, and how to see more.
     """
     from natstui.cli.connected import waited_for
 

@@ -127,7 +127,9 @@ def _fields(values: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return the values of a context under the names of our settings."""
     for field, what in _UNSUPPORTED.items():
         if values.get(field):
-            raise UsageError(f"the context {path} asks for {what} ({field}), natstui has none")
+            raise UsageError(
+                f"the context {path} needs {what} ({field}), which natstui does not support"
+            )
     fields = {ours: values[theirs] for theirs, ours in _FIELDS.items() if values.get(theirs)}
     for name, value in fields.items():
         if not isinstance(value, bool if name == "tls_first" else str):
@@ -162,7 +164,7 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
     named = [group for group in _IDENTITIES if any(changes.get(field) for field in group)]
     if len(named) > 1:
         words = ", ".join(group[0] for group in named)
-        raise UsageError(f"a context has one identity, and these are several: {words}")
+        raise UsageError(f"a context has only one identity, not several: {words}")
     if named:
         fields |= {field: "" for group in _IDENTITIES if group not in named for field in group
                    if fields.get(field)}  # fmt: skip

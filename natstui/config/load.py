@@ -100,7 +100,7 @@ def _refuse_unknown_variables() -> None:
                 )
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"the environment variable {clean_line(name)} is no setting{hint}")
+            raise UsageError(f"the environment variable {clean_line(name)} is not a setting{hint}")
 
 
 def _refuse_what_is_no_json() -> None:
@@ -165,7 +165,7 @@ def _complaint(error: ValidationError, path: Path, values: Mapping[str, Any]) ->
         return f"{place} was removed: {_REMOVED[words[0]]}"
     near = difflib.get_close_matches(words[-1], _valid_names(words[:-1]), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{place} is no setting{hint}"
+    return f"{place} is not a setting{hint}"
 
 
 def _has(values: Mapping[str, Any], words: list[str]) -> bool:

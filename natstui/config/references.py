@@ -74,7 +74,7 @@ def _read_data(reference: str) -> str:
     try:
         return base64.b64decode(payload, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise UsageError("the payload of a data: reference is not base64 of a text") from error
+        raise UsageError("the payload of a data: reference is not text in base64") from error
 
 
 def _read_op(reference: str) -> str:
@@ -102,7 +102,7 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
         profile = json.loads(output)
         creds, services = profile.get("user_creds"), profile.get("operator", {}).get("service")
     except (ValueError, AttributeError, RecursionError) as error:
-        raise UsageError(f"{reference}: nsc printed something else than a profile") from error
+        raise UsageError(f"{reference}: the output of nsc is not a profile") from error
     if not creds:
         raise UsageError(f"{reference}: nsc knows no creds file for it")
     return str(creds), ",".join(services) if services else None

@@ -63,7 +63,7 @@ def parse_server(entry: str) -> Address:
         host, port = url.hostname, url.port
     except ValueError:
         # Not what Python says, which shows a piece: it may be one of the password.
-        why = "the port is no number"
+        why = "the port is not a number"
         if "@" in entry:
             why += "; in a user and a password / is written as %2F, # as %23, ? as %3F, : as %3A"
         raise UsageError(f"the server address {shown!r} is not valid: {why}") from None

@@ -182,7 +182,7 @@ class Alert(Part):
 
         for code in codes:
             if successor_of(code) not in KINDS:
-                raise ValueError(f"{code} is no code of a finding: see natstui health --list")
+                raise ValueError(f"{code} is not the code of a finding: see natstui health --list")
         return [successor_of(code) for code in codes]
 
 

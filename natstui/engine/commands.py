@@ -185,4 +185,4 @@ class Commands:
             verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
             what = f"consumer {command.consumer} on {command.stream}"
         reply = await client.request(verb)
-        return f"{what} as the server describes it", reply.decode(errors="replace")
+        return f"{what}, the reply of the server", reply.decode(errors="replace")

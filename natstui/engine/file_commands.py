@@ -103,7 +103,7 @@ class FileCommands:
             await asyncio.wait({task})
             del self._moving[number]
         if task.cancelled():
-            raise Refused("it was stopped: nothing of it stays")
+            raise Refused("the transfer was stopped: nothing was kept")
         return task.result()
 
     async def _put(self, writer: Writer, command: PutFile) -> tuple[str, object]:
@@ -190,7 +190,7 @@ async def restore(
     """Make streams of a folder; raises Conflict, BackupError, Refused and the request errors."""
     backups = await asyncio.to_thread(read_backups, user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
-        raise UsageError("only the backup of one stream can have another name")
+        raise UsageError("only the backup of a single stream can be restored under another name")
     every = [RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups]
     is_sure = command.confirmed == name_to_type(backups, every[0].name)
     done = list[RestoredStream]()
@@ -198,13 +198,17 @@ async def restore(
         await restore_all(writer, every, Pace(), tell, done, confirmed=is_sure)
     except asyncio.CancelledError as error:
         if done:
-            raise Refused(f"it was stopped; restored before this: {_names(done)}") from error
+            raise Refused(
+                f"the restore was stopped; restored before this: {_names(done)}"
+            ) from error
         raise
     except NatstuiError as error:
         if done:
             raise RequestFailed(f"{error}; restored before this: {_names(done)}") from error
         raise
-    parts = [f"{one.name} restored, as in its backup: {state_text(one.state)}" for one in done]
+    parts = [
+        f"{one.name} restored, the same as in its backup: {state_text(one.state)}" for one in done
+    ]
     text = parts[0] if len(done) == 1 else f"{counted(len(done), 'stream')} restored"
     return "; ".join([text, *(remark for one in done for remark in one.remarks)]), None
 

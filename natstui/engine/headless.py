@@ -30,7 +30,7 @@ class ConnectionLog:
 
     tell: Callable[[str], None]
     was_connected: bool = False
-    reason: str = "it was stopped before there was a connection"
+    reason: str = "natstui was stopped before it was connected"
     problem: str | None = None
 
     def add(self, record: Record) -> None:

@@ -61,7 +61,7 @@ class ListenCommands:
             case StopListening():
                 if self._listener is not None and self._listener.number == command.listening_id:
                     await self.close()
-                return "it is listened to no longer", None
+                return "natstui has stopped listening", None
             case _:
                 assert_never(command)
 
@@ -74,5 +74,5 @@ class ListenCommands:
 
     def _listening(self) -> Listener:
         if self._listener is None:
-            raise RequestFailed("nothing is listened to")
+            raise RequestFailed("natstui is not listening to a subject")
         return self._listener

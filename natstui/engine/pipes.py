@@ -131,7 +131,7 @@ class LineWriter:
             self._drop(self._droppable.popleft())
             if not self._dropping:
                 self._dropping = True
-                reason = "the reader was too slow: the oldest announcements were left out"
+                reason = "the screen was too slow: the oldest events were left out"
                 report = Unavailable(time.time_ns() // 1000, _EVENTS, reason)
                 self._append(_Entry(encode_record(report)))
 

@@ -83,7 +83,9 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
             found = await count_subjects(writer.client, command.stream, command.filter_subject)
             return f"{counted(len(found), 'subject')} of {command.stream}", found
         case PreviewDelivery():
-            return "what it would deliver", await preview_delivery(writer.client, command)
+            return "the messages that it would deliver", await preview_delivery(
+                writer.client, command
+            )
         case ReadJournal():
             entries = done_here(writer.journal.entries(), writer.place)
             newest = entries[::-1][: command.entries_count]
@@ -105,7 +107,7 @@ async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, obj
         case RequestReply():
             return "the first reply", await request_reply(writer, command)
         case PullNext():
-            return "one message, to be answered", await pull_next(writer, command)
+            return "one message, to be acknowledged", await pull_next(writer, command)
         case AnswerMessage():
             return await answer(writer, command), None
 
@@ -186,7 +188,7 @@ class ServerCommands:
         writer.silence(command)
         self._answers.add(Silenced(time.time_ns() // 1000, writer.silences))
         if command.for_s is None:
-            return f"{command.code} is heard of again"
+            return f"{command.code} is reported again"
         return f"{command.code} is silenced for {duration_text(command.for_s)}"
 
     async def _do(self, command: ManagingCommand) -> tuple[str, object]:
@@ -243,9 +245,9 @@ class ServerCommands:
     async def _stop(self, command: StopTail | StopTap) -> tuple[str, object]:
         if isinstance(command, StopTail):
             await self._tail.stop()
-            return "the tail has ended", None
+            return "natstui has stopped following", None
         await self._tap.stop()
-        return "the tap has ended", None
+        return "natstui has stopped reading acks", None
 
     async def _start(self, client: Client, command: StartTail | StartTap) -> tuple[str, object]:
         if isinstance(command, StartTail):
@@ -269,4 +271,4 @@ class ServerCommands:
         await reading.begin(client)
         self._tap.start(reading.run())
         name = f"{command.stream} > {command.consumer}"
-        return f"reading the answers of {name} for {duration_text(command.for_s)}", None
+        return f"reading the acks of {name} for {duration_text(command.for_s)}", None

@@ -62,7 +62,7 @@ class SystemCommands:
                 return "who was found", await read_clients(client, command, stop)
             case StopReadingClients():
                 self._stop_reading.set()
-                return "it is read no longer", None
+                return "natstui has stopped reading", None
             case ReadServers():
                 return "the servers", await read_servers(servers, system)
             case KickConnection():

@@ -60,7 +60,7 @@ def _hours(gold: Gold, told: Tell) -> Iterator[Row]:
             yield told(
                 row | moments, "hour", row["session"], 30,
                 f"the worst hour began at {_moment(at_us)}",
-                f"{_messages(harm[0])} given up, consumers stuck for {time_text(harm[1])} and "
+                f"{_messages(harm[0])} dropped, consumers stuck for {time_text(harm[1])} and "
                 f"behind for {time_text(harm[2])} in all, {_messages(harm[3])} repeated",
             )  # fmt: skip
 

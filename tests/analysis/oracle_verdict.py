@@ -131,13 +131,13 @@ def _consumers(gold: Gold) -> Iterator[Row]:
                 + ("at the end" if row["unseen_s"] < 30 else
                    f"when it was last seen, {time_text(row['unseen_s'])} before the end"),
                 f"{row['pending_first_msgs']} pending at the start, "
-                + ("recorded too shortly to tell how fast it grows" if growth is None
+                + ("the recording is too short to know its growth" if growth is None
                    else f"{abs(growth):.1f} {'fewer' if growth < 0 else 'more'} per minute"),
             )  # fmt: skip
         if row["made_again"]:
             yield _told(
-                row, "identity", _consumer(row), 47, "deleted and made again",
-                "its creation time changed while it was recorded, and not its stream's",
+                row, "identity", _consumer(row), 47, "deleted and recreated",
+                "its creation time changed during the recording, that of its stream did not",
                 "made again",
             )  # fmt: skip
 
@@ -235,7 +235,11 @@ def _messages(gold: Gold) -> Iterator[Row]:
     for row in gold["poison"]:
         if not row["acked"] and not row["terminated"]:
             moments = {"start_at_us": row["first_at_us"], "end_at_us": row["last_at_us"]}
-            fate = "was given up" if row["given_up"] else "comes back again and again"
+            fate = (
+                "was dropped after max deliver"
+                if row["given_up"]
+                else "is redelivered again and again"
+            )
             # The most delivered one is the example of them all.
             often = min(math.log10((row["deliveries_count"] or 0) + 1), 9) / 10
             yield _told(
@@ -268,7 +272,7 @@ def _messages(gold: Gold) -> Iterator[Row]:
             yield _told(
                 row, "redelivery", _consumer(row), 32,
                 f"{_counted(row['terminated_count'], 'message')} terminated by the client",
-                "the client has decided that they are not delivered again", "terminated",
+                "the client asked not to redeliver them", "terminated",
             )  # fmt: skip
 
 
@@ -293,7 +297,7 @@ def _server(gold: Gold) -> Iterator[Row]:
         ]
         if (soon := min(times)) == 0:
             yield _told(
-                row, "capacity", row["stream"], 76, "full: it refuses messages",
+                row, "capacity", row["stream"], 76, "full: it rejects publishes",
                 f"keeps {_counted(row['stored_msgs'], 'message')} and {row['stored_bytes']} "
                 "bytes",
                 "full",
@@ -302,7 +306,7 @@ def _server(gold: Gold) -> Iterator[Row]:
             yield _told(
                 row, "capacity", row["stream"],
                 72 if soon < 3600 else 55 if soon < 86_400 else 36,
-                f"at this growth full in {time_text(soon)}: then it refuses messages",
+                f"at this growth full in {time_text(soon)}: it then rejects publishes",
                 f"grows by {row['growth_msgs_per_s']:.1f} messages and "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second, between "
                 f"{time_text(row['earliest_s'])} and {time_text(row['latest_s'])} (95 % sure)",
@@ -312,16 +316,18 @@ def _server(gold: Gold) -> Iterator[Row]:
         if row["resets_count"]:
             yield _told(
                 row, "identity", row["stream"], 78,
-                f"began anew {_counted(row['resets_count'], 'time')}: what it had stored is lost",
-                "its last sequence went back, and its creation time is the same", "began anew",
+                f"began anew {_counted(row['resets_count'], 'time')}: the messages it had "
+                "stored are lost",
+                "its last sequence decreased, although its creation time is the same",
+                "began anew",
             )  # fmt: skip
     made = Counter((row["session"], row["stream"]) for row in gold["capacity"])
     for (session, stream), count in made.items():
         if count > 1:
             yield _told(
                 {"session": session}, "identity", stream, 48,
-                f"deleted and made again {_counted(count - 1, 'time')}",
-                "its creation time changed while it was recorded",
+                f"deleted and recreated {_counted(count - 1, 'time')}",
+                "its creation time changed during the recording",
             )  # fmt: skip
 
 
@@ -331,7 +337,7 @@ def _rest(gold: Gold) -> Iterator[Row]:
         if lost > 0 or left or row["closes"] is False:
             words = [f"{_counted(lost, 'message')} lost"] * (lost > 0)
             words += [f"{_counted(left, 'message')} not accounted for"] * (left > 0)
-            words += [f"{_counted(-left, 'message')} acknowledged beyond those sent"] * (left < 0)
+            words += [f"{_counted(-left, 'message')} acknowledged, but never sent"] * (left < 0)
             words += ["its workers' reports do not add up to its result"] * (
                 row["closes"] is False
             )

@@ -95,7 +95,7 @@ def test_a_connect_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> N
     assert ran.stdout == ""
     sentence = ran.stderr.splitlines()[-1]
     if has_client():
-        assert (ran.returncode, "no Spark Connect server answers" in sentence) == (7, True), (
+        assert (ran.returncode, "no Spark Connect server replies" in sentence) == (7, True), (
             sentence
         )
     else:

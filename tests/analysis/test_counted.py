@@ -115,5 +115,5 @@ def test_the_message_that_was_delivered_most_often_is_the_example_of_a_poison(
     few, most = given_up(7, 5, 90), given_up(3, 131, 10)
     rows = poison(silver(spark, advisory(spark, tmp_path, [most, few])))
     found = never_settled(rows).orderBy("weight", ascending=False).first()
-    assert found is not None and found["sentence"] == "message 3 was given up"
+    assert found is not None and found["sentence"] == "message 3 was dropped after max deliver"
     assert found["evidence"].startswith("131 deliveries")

@@ -179,8 +179,8 @@ def test_a_pattern_without_sessions_is_an_error(tmp_path: Path) -> None:
     ("address", "sentence"),
     [
         ("spark://127.0.0.1:7077", "is not the address of a Spark Connect server"),
-        ("sc://127.0.0.1:1/;token=x", "no Spark Connect server answers at sc://127.0.0.1:1"),
-        ("sc://127.0.0.1:99999", "no Spark Connect server answers"),
+        ("sc://127.0.0.1:1/;token=x", "no Spark Connect server replies at sc://127.0.0.1:1"),
+        ("sc://127.0.0.1:99999", "no Spark Connect server replies"),
     ],
 )
 def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, sentence: str) -> None:

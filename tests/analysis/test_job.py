@@ -131,7 +131,7 @@ def test_a_recording_that_completes_a_segment_meanwhile_is_analysed_all_the_same
         (tmp_path / "kept").rename(sealed)
         growing.unlink()
         assert command.wait(120) == 0, errors.read_text()
-    assert "beginning again, because a segment was completed meanwhile" in errors.read_text()
+    assert "starting again: the recording completed another file meanwhile" in errors.read_text()
     (row,) = table(json.loads((tmp_path / "printed").read_text()), "session")
     assert (row["polls_count"], row["corrupt_segments_count"]) == (60, 0)
 

@@ -252,8 +252,8 @@ def test_a_consumer_has_one_place_with_all_that_was_found_of_it(spark: SparkSess
     rows = [found("S > a", 0, 60), found("S > a", 0, 80, kind="redelivery"),
             found("account", 0, 50), found("account", 0, 40, kind="redelivery")]  # fmt: skip
     rows.append(
-        ("A", "poison", "S > a", "was given up", "message 7 was given up", "9 deliveries", None,
-         None, 45.0)
+        ("A", "poison", "S > a", "was dropped after max deliver",
+         "message 7 was dropped after max deliver", "9 deliveries", None, None, 45.0)
     )  # fmt: skip
     first, *others = told(spark, rows)
     # What lost messages is told, with the weight of the heaviest, and the others beside it.
@@ -268,7 +268,12 @@ def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSessio
         row = ("A", kind, subject, cause, sentence, "", None, None, 50.0)
         return str(told(spark, [row])[0]["advice"])
 
-    gave_up = advised("poison", "was given up", "ORDERS > billing", "message 247 was given up")
+    gave_up = advised(
+        "poison",
+        "was dropped after max deliver",
+        "ORDERS > billing",
+        "message 247 was dropped after max deliver",
+    )
     assert "`nats stream get ORDERS 247`" in gave_up
     no_pulls = advised("stuck", "no open pulls", "ORDERS > a'b", "stuck for 39 s")
     quoted = shlex.quote("a'b")

@@ -235,7 +235,9 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     assert (facts["System"], facts["Server"]) == ("PROD, account ORDERS", "n1, 2.12.1")
     assert facts["Recorded"].endswith("(1h00m), a poll every 1 s, by natstui 0.1.0")
     assert facts["Gaps"] == "none"
-    assert facts["Not recorded"].startswith("payloads of messages, because nobody asked for them")
+    assert facts["Not recorded"].startswith(
+        "payloads of messages, because recording them was not requested"
+    )
     assert "deleted: the disk <b>was</b> full" in facts["Not recorded"]
     document = page(made)
     assert "deleted: the disk &lt;b&gt;was&lt;/b&gt; full" in document

@@ -137,8 +137,8 @@ def told(result: dict[str, Any], kind: str) -> dict[str, tuple[str, str]]:
 def test_what_was_made_again_and_what_began_anew_are_told(result: dict[str, Any]) -> None:
     found = told(result, "identity")
     assert found.keys() == {"ORDERS-000 > billing-0000", "EVENTS-001"}
-    assert found["ORDERS-000 > billing-0000"][0] == "deleted and made again"
-    assert found["EVENTS-001"][0] == "began anew 1 time: what it had stored is lost"
+    assert found["ORDERS-000 > billing-0000"][0] == "deleted and recreated"
+    assert found["EVENTS-001"][0] == "began anew 1 time: the messages it had stored are lost"
 
 
 def test_a_leader_that_does_not_answer_is_told_with_its_time(result: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ def test_a_message_that_the_client_terminated_is_not_given_up(result: dict[str, 
     who = "JOBS-004 > fraud-0004"
     sentence, evidence = told(result, "redelivery")[who]
     assert sentence == "1 message dropped after max deliver"
-    also = "also: message 8 was given up; 1 message terminated by the client"
+    also = "also: message 8 was dropped after max deliver; 1 message terminated by the client"
     assert evidence.startswith("of ") and evidence.endswith(also)
     assert who not in told(result, "poison")
 
@@ -172,7 +172,7 @@ def test_what_one_bucket_cannot_show_is_unknown(
 ) -> None:
     (row,) = (one for one in rows_of(result, "lag") if one["pending_last_msgs"] == FAR_MSGS)
     (found,) = falling_behind(spark.createDataFrame([tuple(row.values())], LAG.ddl())).collect()
-    growth = "recorded too shortly to tell how fast it grows"
+    growth = "the recording is too short to know its growth"
     assert found["evidence"] == f"{FAR_MSGS} pending at the start, {growth}"
     # Whatever else is told of that consumer, this is told with it.
     (place,) = (one for one in rows_of(result, "verdict") if one["subject"] == found["subject"])

@@ -14,7 +14,7 @@ FINDINGS = "natstui.model.findings"
 
 CALM = [one for one in vars(status).values() if isinstance(one, status.Status)]
 WORDS = {one.word for one in (*KINDS.values(), *CALM)}
-OTHER_MEANINGS = {"in memory", "API errors", "no leader", "no answer"}
+OTHER_MEANINGS = {"in memory", "API errors", "no leader", "no reply"}
 """Also said of something else: of storage, of a count, in a cell of the leader."""
 
 

@@ -151,7 +151,7 @@ def test_more_received_than_delivered_or_sent_does_not_close() -> None:
     books = account([receiver(CONSUME, range(7))], 6, 0, ends)
     assert not books.closes
     assert books.missing == (
-        "role subs received 7 deliveries, and the server made 5",
+        "role subs received 7 deliveries, but the server counts 5",
         "role subs received 7 different messages, and only 6 were sent to it",
     )
     assert books.unread_msgs == 0
@@ -265,7 +265,9 @@ def test_a_message_sent_twice_on_purpose_is_owed_once() -> None:
 
 def test_publish_acknowledgements_that_do_not_add_up_are_named() -> None:
     pubs = sender(10, pattern="js-publish-sync", acked_msgs=8, refused_msgs=1)
-    assert account([pubs], 8, None).missing == ("10 sent, but 9 answered and 0 unanswered",)
+    assert account([pubs], 8, None).missing == (
+        "10 messages sent, but 9 replies and 0 without a reply",
+    )
     put = sender(10, pattern="kv-put", acked_msgs=8, unanswered_msgs=2)
     assert account([put], 8, None).closes
     assert account([put], 10, None).closes
@@ -279,7 +281,7 @@ def test_reports_that_do_not_add_up_are_named() -> None:
     one = sender(5)
     silent, wrong = replace(one, totals=None), replace(one, totals=Counts(sent_msgs=6))
     assert account([silent, wrong, one], None, None).missing == (
-        "worker pubs/0 ended without its last word",
+        "worker pubs/0 sent no final report",
         "the reports of worker pubs/0 do not add up to its totals",
     )
 

@@ -103,7 +103,7 @@ async def test_a_stream_that_does_not_come_back_ends_the_run(account: Account) -
     check_sums(result, away.records)
     assert benchmark.failure is not None
     assert benchmark.failure.exit_code == 4
-    assert "no stream takes" in result.notes[0]
+    assert "no stream stores" in result.notes[0]
     assert result.accounting.refused_msgs == 1
 
 

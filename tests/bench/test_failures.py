@@ -80,7 +80,7 @@ async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
     role = Role("pubs", "js-publish-async", 1, subject="elsewhere", total_msgs=10)
     result, exit_code = await fail(account.url, plan(role, stream=STREAM))
     assert exit_code == 4
-    assert "no stream takes" in result.notes[0]
+    assert "no stream stores" in result.notes[0]
 
 
 @pytest.mark.parametrize("pattern", ["publish", "js-publish-async"])
@@ -126,7 +126,8 @@ async def test_a_payload_the_server_does_not_take_is_refused_before_anything_sta
     role = Role("pubs", "publish", 1, total_msgs=10, payload=big)
     benchmark = Benchmark(plan(role), Connection(servers=(account.url,)), Records())
     with pytest.raises(
-        UsageError, match=r"'pubs': payloads of 2.00 MiB are more than the 1.00 MiB"
+        UsageError,
+        match=r"'pubs': payloads of 2.00 MiB are larger than max_payload of the server, 1.00 MiB",
     ):
         await benchmark.run()
     assert benchmark.worker_pids() == []
@@ -458,9 +459,11 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
     result = await asyncio.wait_for(benchmark.run(), 90)
     assert (result.verdict, result.partial) == ("failed", True)
     assert benchmark.failure is not None and benchmark.failure.exit_code == 1
-    assert "1 of 20 messages came, and none for 3 s" in str(benchmark.failure)
+    assert "1 of 20 messages arrived, then none for 3 s" in str(benchmark.failure)
     told = [record.text for record in records.all if isinstance(record, BenchmarkLog)]
-    assert [text for text in told if text.startswith("waiting for messages: 1 of 20 came so far")]
+    assert [
+        text for text in told if text.startswith("waiting for messages: 1 of 20 arrived so far")
+    ]
     await client.close()
 
 
@@ -472,7 +475,7 @@ async def test_who_waits_for_core_messages_says_so_and_goes_on(
     said = asyncio.Event()
 
     def on_add(record: Record) -> None:
-        if isinstance(record, BenchmarkLog) and "it goes on until stopped" in record.text:
+        if isinstance(record, BenchmarkLog) and "the run continues until stopped" in record.text:
             said.set()
 
     what = plan(Role("subs", "subscribe", subject="own", total_msgs=3))

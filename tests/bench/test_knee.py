@@ -1,5 +1,7 @@
 """The rate is stepped up until latency breaks, and the result says where."""
 
+import re
+
 import pytest
 
 from natstui.bench.run.knee import Knee
@@ -24,21 +26,21 @@ def test_the_first_step_that_is_too_much_is_named_once_it_is_over() -> None:
     found = knee(1, 2, 300, 900)
     assert found.broken(5.9) is None
     text = found.broken(6.1) or ""
-    assert "5000 msgs/s held with p99 2" in text
-    assert "at 20.0k msgs/s it is 30" in text
+    assert "above 5000 msgs/s: p99 is 2" in text
+    assert re.search(r"there, and 3\d\dms at 20.0k msgs/s", text)
 
 
 @pytest.mark.parametrize("p99_ms", [(1, 2, 4, 8), (0.1, 0.2, 0.9, 9), (30, 40, 90, 120)])
 def test_latency_that_grows_a_little_or_stays_short_is_no_break(p99_ms: tuple[float, ...]) -> None:
     found = knee(*p99_ms)
     assert found.broken(8.0) is None
-    assert "no knee up to 80.0k msgs/s" in (found.never_broken(8.1) or "")
+    assert "no sharp rise of latency up to 80.0k msgs/s" in (found.never_broken(8.1) or "")
 
 
 def test_a_break_in_the_last_step_is_one_too() -> None:
     found = knee(1, 2, 4, 900)
     assert found.broken(7.9) is None
-    assert "at 80.0k msgs/s it is 90" in (found.broken(8.1) or "")
+    assert re.search(r"there, and 9\d\dms at 80.0k msgs/s", found.broken(8.1) or "")
 
 
 def test_a_last_step_that_measured_nothing_says_nothing() -> None:
@@ -63,6 +65,8 @@ async def test_a_run_ends_when_its_latency_breaks(run: Run) -> None:
         stream=StreamPlan("KNEE", subjects=("bench",)),
         drain_s=1.0,
     )
-    assert any(note.startswith("the knee: ") for note in result.notes), result.notes
+    assert any(note.startswith("latency rises sharply above ") for note in result.notes), (
+        result.notes
+    )
     assert result.verdict == "ok"
     assert result.counts.sent_msgs < 60_000

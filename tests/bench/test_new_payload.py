@@ -107,7 +107,7 @@ REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
     ("16", Refused, "need 24 bytes"),
     ("16..64", Refused, "need 24 bytes"),
     ("json 200", Refused, "cannot change between JSON and bytes"),
-    ("2MB", UsageError, "more than the"),
+    ("2MB", UsageError, "larger than max_payload"),
     ("file /nowhere/at/all", UsageError, "does not exist"),
     ("many", UsageError, "is not a size"),
     ("9..3", UsageError, "has a maximum below its minimum"),

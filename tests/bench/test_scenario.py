@@ -45,13 +45,13 @@ def test_a_ramp_comes_before_the_rate() -> None:
         (("rate = 1000", "zzz = 1"), "role 1 has no `zzz`; it knows name, pattern, workers"),
         (('title = "t"', ""), "the top of the file: object missing required field `title`"),
         (("js-publish-async", "shout"), "role 1 › pattern: invalid enum value 'shout'"),
-        (('duration = "5s"', ""), "neither msgs nor a duration"),
+        (('duration = "5s"', ""), "the run has no end: set msgs or a duration"),
         (('duration = "5s"', 'duration = "5 apples"'), "is not a duration"),
-        (("rate = 1000", "rate = -1"), "a rate is not negative"),
-        (("rate = 1000", "workers = 0"), "0 workers are not between 1 and 256"),
-        (("rate = 1000", 'subject = "a.*"'), "not a subject without wildcards"),
+        (("rate = 1000", "rate = -1"), "a rate must not be negative"),
+        (("rate = 1000", "workers = 0"), "the number of workers must be between 1 and 256, not 0"),
+        (("rate = 1000", 'subject = "a.*"'), "must be a subject without wildcards"),
         (('[stream]\nname = "S"', ""), "needs a [stream]"),
-        (('name = "pubs"', 'name = "p u b s"'), "is not made of letters"),
+        (('name = "pubs"', 'name = "p u b s"'), "is not valid: use letters"),
         (("rate = 1000", "rate = {}"), "has one of: ramp, steps, burst"),
         (('title = "t"', 'title = "t'), "not TOML"),
         (("rate = 1000", "payload = { duplicates = 0.5 }"), "duplicates need msg-ids"),
@@ -73,7 +73,7 @@ def test_a_wrong_file_is_refused_with_a_sentence(change: tuple[str, str], senten
 
 
 def test_a_name_that_is_nothing_lists_what_there_is() -> None:
-    with pytest.raises(UsageError, match="ready are core-request-reply"):
+    with pytest.raises(UsageError, match="built-in are core-request-reply"):
         find_scenario("nothing")
 
 

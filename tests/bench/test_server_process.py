@@ -31,7 +31,7 @@ def test_what_cannot_be_known_is_said(nats_server: Broker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as ours:
         port = ours.getsockname()[1]
         behind = ServerProcess.find(f"nats://127.0.0.1:{port}").unknown or ""
-        assert behind.startswith("the server is behind another process")
+        assert behind.startswith("the connection goes through another process")
     found = ServerProcess.find(nats_server.url)
     assert found.until_now().unknown == "the run was too short"
     nats_server.kill()

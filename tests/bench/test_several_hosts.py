@@ -281,7 +281,7 @@ REFUSED: tuple[tuple[Callable[[library.SavedRun], library.SavedRun], str], ...] 
         lambda run: replace(twin(run), timelines=(replace(run.timelines[0], slice_us=0),)),
         "b is damaged",
     ),
-    (lambda run: replace(twin(run), timelines=()), "b does not say when its messages came"),
+    (lambda run: replace(twin(run), timelines=()), "b has no times of its messages"),
     (
         lambda run: replace(twin(run), results=run.results * 2),
         "b has 2 repetitions: merge takes runs without --repeat",

@@ -127,9 +127,9 @@ def test_the_slow_demonstration_takes_a_hundred_steps_of_80_ms() -> None:
     [
         (("[responses]\n", "[stream2]\n"), "stream2"),
         (('[responses]\nname = "R"\n', ""), "needs a table [responses]"),
-        (('name = "R"', 'create = false'), "is made for the run"),
-        (("window = 10", "payload = { size = 8 }"), "are too few to hold who sent the request"),
-        (("batch = 5", 'acks = "none"'), "responders ack each request"),
+        (('name = "R"', 'create = false'), "is created for the run"),
+        (("window = 10", "payload = { size = 8 }"), "a request contains its sender and time"),
+        (("batch = 5", 'acks = "none"'), "responders need acks"),
         (("batch = 5", "naks = 0.1"), "every request gets a response"),
     ],
 )  # fmt: skip

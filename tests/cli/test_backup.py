@@ -391,7 +391,7 @@ def test_streams_of_every_kind_are_kept_and_restored(
     done = json.loads(target.ok("restore", folder, "--json"))["streams"]
     said = {one["name"]: one["remarks"] for one in done if one["remarks"]}
     # A source that is there again is another one to the server, which tells both apart.
-    again = "its source MEMORY was recreated: what MEMORY holds comes once more"
+    again = "its source MEMORY was recreated: the messages of MEMORY are copied once more"
     said.pop("EXPIRING", None)  # whose messages the server removes in its own time
     assert said == {"SOURCED": [again]}
     shell.ok("stream", "backup", "SOURCED", f"{folder}2")
@@ -551,7 +551,7 @@ def test_who_may_not_list_consumers_is_told_that_they_are_unknown(
     assert "consumers unknown: no permission to CONSUMER.LIST.S" in said
     shell.ok("stream", "rm", "S", "--yes")
     restored = shell.ok("stream", "restore", folder)
-    assert "S restored, as in its backup" in restored and "1 consumer" in restored
+    assert "S restored, the same as in its backup" in restored and "1 consumer" in restored
     assert "consumers not checked: no permission to CONSUMER.NAMES.S" in restored
     assert MARK not in (shell.config("stream", "info", "S").get("metadata") or {})
 

@@ -192,4 +192,4 @@ async def test_the_meta_group_is_led_by_the_server_that_was_named(
     done = await run(system, tmp_path, "meta", "step-down", "--preferred", meta["leader"])
     assert done.stdout == f"LAB is led by {meta['leader']} now\n", done.stderr
     told = await run(system, tmp_path, "servers")
-    assert "3 servers, told by the system account" in told.stdout
+    assert "3 servers, data from the system account" in told.stdout

@@ -98,14 +98,14 @@ def test_mistakes_are_one_sentence_and_their_exit_code(
     wrong.write_text('title = "x"\n[[role]]\nname = "a"\npattern = "publish"\n')
     cases = [
         (("no-such-scenario", *server), 2, "no scenario"),
-        ((str(wrong), *server), 2, "neither msgs nor a duration"),
+        ((str(wrong), *server), 2, "the run has no end"),
         (("js", "consume", "--stream", "NOPE", *server), 4, "stream not found"),
         (("js", "consume", *server), 2, "--stream NAME"),
         (("pub", "x", "--assert", "speed > 1", *server), 2, "no metric 'speed'"),
         (("pub", "x", "--msgs", "3", "--server", "nats://127.0.0.1:1"), 3, "127.0.0.1:1"),
-        (("pub", "x", "--msgs", "0", *server), 2, "msgs is 0"),
-        (("sub", "x", "--msgs", "0", *server), 2, "msgs is 0"),
-        (("pub", "x", "--duration", "0s", *server), 2, "the duration is not longer than 0"),
+        (("pub", "x", "--msgs", "0", *server), 2, "msgs must be at least 1, not 0"),
+        (("sub", "x", "--msgs", "0", *server), 2, "msgs must be at least 1, not 0"),
+        (("pub", "x", "--duration", "0s", *server), 2, "the duration must be longer than 0"),
     ]
     shell = Shell(nats_server.url, tmp_path)
     for words, exit_code, sentence in cases:

@@ -102,7 +102,7 @@ def test_a_worker_that_dies_unasked_leaves_a_saved_partial_result(
     os.kill(min(_children(running.process.pid)), signal.SIGKILL)
     exit_code, found, err = running.ends()
     assert exit_code == 1
-    assert "ended without its last word" in err
+    assert "sent no final report" in err
     saved = saved_as(tmp_path, found)
     ended = [worker["ended"] for worker in saved["results"][0]["workers"]]
     assert ended.count("died") == 1

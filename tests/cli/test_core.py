@@ -217,7 +217,7 @@ async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server:
         assert '2 of 3 replies came on "service" within 1 s' in few.stderr
         nobody = await run(shell, "request", "nobody", "x")
         assert (nobody.returncode, nobody.stdout) == (4, "")
-        assert 'nobody answers on "nobody"' in nobody.stderr
+        assert 'no reply on "nobody"' in nobody.stderr
 
 
 async def test_what_arrives_is_printed_harmless_whole_or_in_parts(

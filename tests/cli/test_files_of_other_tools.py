@@ -54,7 +54,11 @@ def test_the_name_may_be_in_the_file_alone(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("s.yaml", "max_msgs: 010", "line 1: max_msgs: 010 is read as another number by some"),
+        (
+            "s.yaml",
+            "max_msgs: 010",
+            "line 1: max_msgs: 010: some programs read a leading zero as octal",
+        ),
         ("s.yaml", "num_replicas: yes", "line 1: num_replicas: a number is missing"),
         ("s.yaml", "max_age: 1:30", "line 1: max_age: Maximum age: '1:30' is not a duration"),
         ("s.yaml", "max_msgs: 1\nmax_msgs: 2", "max_msgs is given twice"),

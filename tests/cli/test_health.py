@@ -211,7 +211,7 @@ def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) 
     assert (told["stream"], told["consumer"]) == ("TAPPED", "C")
     assert told["status"] and told["state"]["ack_policy"] == "explicit"
     tap = told["tap"]
-    assert tap["ended"] == "ended: it read for 10s" and tap["elapsed_s"] >= 10
+    assert tap["ended"] == "ended: natstui read for 10s" and tap["elapsed_s"] >= 10
     assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
     # The question whether somebody listens was read too.
     assert tap["read_msgs"] == 11 and tap["counts"]["others_count"] == 1
@@ -222,7 +222,7 @@ def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) 
 
 def test_a_tap_that_is_stopped_before_its_time_tells_what_it_read(server: Broker) -> None:
     tap = asyncio.run(tapped(server.url, "5m"))["tap"]
-    assert tap["ended"] == "ended: it was stopped" and tap["elapsed_s"] < 300
+    assert tap["ended"] == "ended: reading was stopped" and tap["elapsed_s"] < 300
     assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
 
 

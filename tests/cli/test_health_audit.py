@@ -82,7 +82,7 @@ def test_requests_are_counted_by_client_and_error_without_those_of_natstui(
 ) -> None:
     code, told = asyncio.run(_audited(server, "health", "--for", "1s", "--audit", "2s", "--json"))
     audit = json.loads(told)["audit"]
-    assert code in (0, 1) and audit["ended"] == "ended: it read for 2s"
+    assert code in (0, 1) and audit["ended"] == "ended: natstui read for 2s"
     by_name = {one["request"]: one for one in audit["requests"]}
     missing, there = by_name["CONSUMER.INFO.ORDERS.nope"], by_name["STREAM.INFO.ORDERS"]
     assert (missing["client"], missing["user"]) == ("billing-7", "app")

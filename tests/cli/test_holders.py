@@ -42,7 +42,7 @@ async def test_the_clients_of_a_pull_consumer_are_named_with_what_the_tap_cost(
         "LAST", "SEEN",
     ]  # fmt: skip
     assert len(rows) == 2 and any(row.startswith("worker ") for row in rows)
-    assert cost.startswith("it read for 4s; it cost ") and "to the servers" in cost
+    assert cost.startswith("natstui read for 4s; it cost ") and "to the servers" in cost
     assert not {letter for letter in table.stdout if letter < " "} - {"\n"}
     found = json.loads(whole.stdout)
     assert {one["connection"]["name"] for one in found["clients"]} == {"worker", HOSTILE}
@@ -134,5 +134,5 @@ async def test_what_a_tap_read_until_it_is_stopped_is_told(
             out, _ = await process.communicate()
     assert process.returncode == 0
     found = json.loads(out)
-    assert found["ended"] == "it was stopped"
+    assert found["ended"] == "reading was stopped"
     assert [one["connection"]["name"] for one in found["clients"]] == ["worker"]

@@ -164,7 +164,7 @@ def test_a_change_is_taken_back_with_the_value_before(shell: Shell) -> None:
     assert "three" not in json.dumps(put)
     shell.ok("kv", "put", "B", "k", "four")
     changed = shell.run("undo", put["entry"])
-    assert changed.returncode == 4 and "changed again since" in changed.stderr
+    assert changed.returncode == 4 and "changed again in the meantime" in changed.stderr
     shell.ok("kv", "purge", "B", "k", "--yes")
     assert "cannot be undone" in shell.run("undo").stderr
     said = shell.ok("journal", "--commands").splitlines()
@@ -187,7 +187,7 @@ def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -
     shell.ok("kv", "add", "B")
     shell.ok("kv", "put", "B", "k", "other")
     again = shell.run("undo", entry, "--yes")
-    assert again.returncode == 4 and "was recreated since" in again.stderr
+    assert again.returncode == 4 and "was recreated in the meantime" in again.stderr
     assert shell.ok("kv", "get", "B", "k") == "other"
 
 

@@ -185,11 +185,11 @@ def test_form_and_command_line_find_the_same_in_a_file(
         ("a.json", b"{", "cannot be understood: Expecting property name"),
         ("a.yaml", b"a: [", "cannot be understood: while parsing"),
         ("a.toml", b"a = ", "cannot be understood: Invalid value"),
-        ("a.yaml", b"a: !!binary aGk=", "cannot be understood: it holds a bytes"),
+        ("a.yaml", b"a: !!binary aGk=", "cannot be understood: it has a bytes"),
         ("a.json", b"[" * 100_000, "cannot be understood: maximum recursion depth"),
         ("a.json", b"\xff", "cannot be read: it is not text in UTF-8"),
-        ("a.json", b"[1]", "holds no configuration"),
-        ("a.yaml", b"", "holds no configuration"),
+        ("a.json", b"[1]", "has no configuration"),
+        ("a.yaml", b"", "has no configuration"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_one_sentence_for_both(

@@ -56,14 +56,14 @@ NEEDED = {
     "js get sync": "--stream S", "js get batch": "--stream S", "kv get": "--bucket B",
 }  # fmt: skip
 REFUSED = {
-    "js ordered --purge": "natstui stream purge S asks first",
-    "js consume --purge": "natstui stream purge S asks first",
-    "js fetch --purge": "natstui stream purge S asks first",
+    "js ordered --purge": "natstui stream purge S",
+    "js consume --purge": "natstui stream purge S",
+    "js fetch --purge": "natstui stream purge S",
     "js ordered --filter": "natstui consumer add S NAME --pull --filter a.b",
-    "js consume --filter": "then say --consumer NAME",
-    "js fetch --filter": "then say --consumer NAME",
-    "js get batch --filter": "make a consumer with it first",
-    "service serve x --sleep": "a service answers at once here",
+    "js consume --filter": "then use --consumer NAME",
+    "js fetch --filter": "then use --consumer NAME",
+    "js get batch --filter": "first create a consumer with this filter",
+    "service serve x --sleep": "a service in a benchmark replies at once",
     "js get sync --sleep": "nobody receives here",
     "js get batch --sleep": "nobody receives here",
     "kv get --sleep": "nobody receives here",
@@ -108,7 +108,7 @@ def test_every_flag_of_every_form_is_taken_or_refused_with_how_to_say_it(
         line = example(form, flag)
         sentence = REFUSED.get(f"{form} --{flag}")
         if flag == "persistasync":
-            sentence = "--persist-mode async, then say --stream"
+            sentence = "--persist-mode async, then use --stream"
         if sentence is None:
             plan_of(line)
             continue
@@ -163,13 +163,13 @@ def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:
         ("oldjs push x --consumer C --maxacks 5 --no-ack", "use natstui bench js push --stream"),
         ("oldjs ordered x", "use natstui bench js ordered --stream"),
         ("oldjs pull x --batch 5", "use natstui bench js fetch --stream"),
-        ("pub x --dedup", "only a stream refuses what it has already"),
+        ("pub x --dedup", "only a stream detects duplicates"),
         ("pub x --replicas 3", "works without a stream"),
         ("pub x --header nonsense", "write 'nonsense' as NAME:VALUE"),
-        ("pub x --multisubjectmax 0", "give 2 or more"),
-        ("js pub async x --stream S --maxbytes 5MB", "give it to one that is made, with --create"),
-        ("js pub async x --stream S --purge", "natstui stream purge S asks first"),
-        ("js push --stream S --consumer C", "a push consumer is always made for the run"),
+        ("pub x --multisubjectmax 0", "use 2 or more"),
+        ("js pub async x --stream S --maxbytes 5MB", "this option works only with --create"),
+        ("js pub async x --stream S --purge", "natstui stream purge S"),
+        ("js push --stream S --consumer C", "a push consumer is always created for the run"),
         ("kv get", "--bucket NAME says which bucket"),
     ],
 )

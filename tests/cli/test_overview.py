@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from rich.cells import cell_len
 
 from natstui.cli.overview import bands_of_page
 from natstui.tui.overview.panels import PanelId
@@ -46,6 +47,29 @@ def test_it_prints_one_page_and_the_same_as_json(
         {"stream": "ORDERS", "name": "billing", "pending_msgs": 5}
     ]
     assert facts["servers"][0]["name"] and facts["critical_count"] == 0
+
+
+@pytest.mark.server
+def test_wide_characters_do_not_move_the_frames(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a name was counted by its letters, the frame behind it stood too far to the right."""
+
+    async def made() -> None:
+        nc = await nats.connect(account.url)
+        jetstream = nc.jetstream()
+        await jetstream.add_stream(name="订单📦", subjects=["orders"])
+        await jetstream.add_consumer("订单📦", durable_name="发货🚚", ack_policy="explicit")
+        await jetstream.publish("orders", b"one")
+        await nc.close()
+
+    asyncio.run(made())
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "30")
+    page = Shell(account.url, tmp_path).ok("overview")
+    lines = page.rstrip("\n").split("\n")
+    assert "订单📦" in page and "发货🚚" in page
+    assert {cell_len(line) for line in lines[1:]} == {100}
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (100, 20), (120, 40)])

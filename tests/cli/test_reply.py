@@ -95,7 +95,7 @@ async def test_a_command_answers_and_one_that_fails_does_not(
         assert (await nc.request("ask.two", b"", timeout=PATIENCE_S)).data == b"ask.two  "
     process.send_signal(signal.SIGINT)
     _, said = await ended(process)
-    assert "no answer to a request on ask.one" in said and "2 replies" in said
+    assert "no reply to a request on ask.one" in said and "2 replies" in said
 
 
 async def test_nobody_can_make_an_answer_a_request_to_the_server(
@@ -110,11 +110,11 @@ async def test_nobody_can_make_an_answer_a_request_to_the_server(
         assert (await nc.request("ask", b"x", timeout=PATIENCE_S)).data == b"x"
         process.send_signal(signal.SIGTERM)
         _, said = await ended(process)
-        assert said.count("no answer to a message on ask") == 2 and "1 reply" in said
+        assert said.count("no reply to a message on ask") == 2 and "1 reply" in said
         assert (await nc.jetstream().stream_info("S")).config.name == "S"
     for subject in (">", "$JS.API.STREAM.INFO.S", "$SYS.>", "*.API.>"):
         refused = await run(shell, "reply", subject, "x")
-        assert refused.returncode == 4 and "what servers answer" in refused.stderr, subject
+        assert refused.returncode == 4 and "servers also reply" in refused.stderr, subject
 
 
 async def test_nothing_is_answered_where_nothing_may_be_changed(
@@ -154,4 +154,4 @@ async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
     process.terminate()
     async with asyncio.timeout(30):
         _, said = await ended(process)
-    assert "it was stopped" in said
+    assert "natstui was stopped" in said

@@ -20,14 +20,14 @@ async def test_a_table_and_one_object_of_json_tell_the_same(
 ) -> None:
     plain = await run(nats_server.url, tmp_path, "servers")
     assert plain.returncode == 0, plain.stderr
-    assert "told by the account" in plain.stdout
+    assert "data from your account" in plain.stdout
     assert "UNAVAILABLE" in plain.stdout and "$SYS.REQ.SERVER.PING.VARZ" in plain.stdout
     monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", nats_server.monitoring_url)
     table = await run(nats_server.url, tmp_path, "servers")
     whole = await run(nats_server.url, tmp_path, "servers", "--json", "--for", "200ms")
     assert table.returncode == whole.returncode == 0, table.stderr + whole.stderr
     summary, titles, *_ = table.stdout.splitlines()
-    assert summary == "1 server, told by the monitoring ports"
+    assert summary == "1 server, data from the monitoring ports"
     assert titles.split()[:2] == ["NAME", "VERSION"]
     assert "UNAVAILABLE" not in table.stdout
     found = json.loads(whole.stdout)
@@ -44,7 +44,7 @@ async def test_a_port_that_does_not_answer_is_named(
     done = await run(nats_server.url, tmp_path, "servers")
     assert done.returncode == 0, done.stderr
     assert "http://127.0.0.1:1" in done.stdout and "secret" not in done.stdout
-    assert "told by the account" in done.stdout
+    assert "data from your account" in done.stdout
 
 
 async def test_without_any_permission_all_that_is_missing_is_named_and_it_is_no_success(
@@ -78,9 +78,12 @@ async def test_a_user_of_the_system_account_is_not_told_that_only_that_account_m
     nats_server_factory: Callable[..., Broker], tmp_path: Path
 ) -> None:
     server = nats_server_factory(SYSTEM_USERS)
-    only, none = "only the system account may ask", "there is not one meta group here: none"
+    only, none = (
+        "only the system account may request",
+        "natstui needs exactly one meta group: none",
+    )
     denied = 'the user has no permission to subscribe to "_INBOX.>"'
-    allowed = "only a user of the system account with permission may ask"
+    allowed = "only a user of the system account with permission may request"
     for user, kick, meta in (
         ("sys", "has no connection 99", none),
         ("narrow", "has no connection 99", none),
@@ -98,4 +101,4 @@ async def test_a_user_of_the_system_account_is_not_told_that_only_that_account_m
             assert said in done.stderr, (user, words, done.stderr)
             assert done.returncode != 0 and (only in done.stderr) == (said == only)
     table = await run(server.url.replace("://", "://sys:secret@"), tmp_path, "servers")
-    assert table.returncode == 0 and "told by the system account" in table.stdout
+    assert table.returncode == 0 and "data from the system account" in table.stdout

@@ -152,7 +152,7 @@ def test_a_line_of_an_older_natstui_is_read_and_not_acted_on_without_proof(
     assert "create stream ORDERS" in shell.ok("journal")
     refused = shell.run("undo", "--yes")
     assert refused.returncode == 5
-    assert "does not say which" in refused.stderr
+    assert "does not contain server, account" in refused.stderr
     assert messages(shell, "ORDERS") == 0
 
 
@@ -188,7 +188,7 @@ def test_an_edit_that_removes_is_counted_asked_for_and_not_promised_back(
     assert said in done.stderr
     assert said in json.loads(shell.ok("journal", "--json"))[-1]["loses"]
     undone = shell.ok("undo")
-    assert f"what is not back: {said}" in undone
+    assert f"not restored: {said}" in undone
 
 
 def test_every_change_is_warned_of(nats_server: Broker, tmp_path: Path) -> None:

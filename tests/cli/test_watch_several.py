@@ -206,7 +206,7 @@ async def test_accounts_of_one_server_are_told_side_by_side(
             # What every user of the machine can read names no password.
             assert b"sys:sys" not in Path(f"/proc/{pid}/cmdline").read_bytes()
     said = watch_apart("--once", "--json", *words[1:3], "--account", "APP,NOPE")
-    assert said.code == 4 and "no server knows of an account NOPE" in said.err
+    assert said.code == 4 and "no server knows an account NOPE" in said.err
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[monitor]\nintervall_s = 1\n", "monitor.intervall_s is no setting; did you mean "),
-        ("[monitr]\ninterval_s = 1\n", "monitr is no setting; did you mean 'monitor'?"),
-        ("[profiles.x]\nserv = 'y'\n", "profiles.x.serv is no setting; did you mean 'server'?"),
-        ("[viewer]\nzzz = 1\n", "viewer.zzz is no setting"),
+        ("[monitor]\nintervall_s = 1\n", "monitor.intervall_s is not a setting; did you mean "),
+        ("[monitr]\ninterval_s = 1\n", "monitr is not a setting; did you mean 'monitor'?"),
+        ("[profiles.x]\nserv = 'y'\n", "profiles.x.serv is not a setting; did you mean 'server'?"),
+        ("[viewer]\nzzz = 1\n", "viewer.zzz is not a setting"),
         ("[monitor]\ninterval_s = 0\n", "monitor.interval_s: input should be greater than"),
         ("[monitor]\ninterval_s = 'x'\n", "monitor.interval_s: input should be a valid number"),
         ("monitor = 3\n", "monitor: input should be a valid dictionary"),
@@ -83,7 +83,7 @@ def test_an_unknown_variable_is_refused_by_name_and_nearest_name(
     with pytest.raises(UsageError) as caught:
         load()
     assert str(caught.value) == (
-        f"the environment variable {variable} is no setting; did you mean {nearest!r}?"
+        f"the environment variable {variable} is not a setting; did you mean {nearest!r}?"
     )
 
 

@@ -1,4 +1,4 @@
-"""Who to be for what only the system account may ask."""
+"""Who to be for what only the system account may request."""
 
 from __future__ import annotations
 

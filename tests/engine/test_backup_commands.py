@@ -26,7 +26,7 @@ def test_a_stopped_backup_leaves_nothing(engine: EngineProcess, tmp_path: Path) 
     engine.send(BackUp(2, "S", str(tmp_path / "kept")))
     engine.send(StopMoving(3, 2))
     told = engine.next(Answered, lambda answer: answer.command_id == 2)
-    assert (told.status, told.text) == ("refused", "it was stopped: nothing of it stays")
+    assert (told.status, told.text) == ("refused", "the transfer was stopped: nothing was kept")
     assert list(tmp_path.glob("*kept*")) == []
 
 
@@ -41,7 +41,7 @@ def test_a_damaged_backup_and_one_that_is_there_are_refused(
     assert (seen["present"], seen["name"]) == (["S"], "S")
     there = asked(engine, RestoreBackup(4, str(folder)))
     assert there.status == "failed"
-    assert there.text.startswith("stream S exists already: nothing is restored over it")
+    assert there.text.startswith("stream S exists already and is not overwritten")
     with (folder / "stream.tar.s2").open("ab") as file:
         file.write(b"more")
     damaged = asked(engine, LookAtBackup(5, str(folder)))

@@ -68,7 +68,7 @@ def test_a_frozen_server_is_noticed_and_its_thaw_too(
 ) -> None:
     nats_server.freeze()
     silent = engine.next(Unavailable, s=NOTICED_S)
-    assert silent.what == "INFO" and "no answer" in silent.reason
+    assert silent.what == "INFO" and "no reply" in silent.reason
     nats_server.thaw()
     engine.next(Snapshot, s=RECOVERED_S)
     assert any(isinstance(r, Restored) and r.what == "INFO" for r in engine.records)

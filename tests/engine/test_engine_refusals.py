@@ -70,7 +70,7 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
     monkeypatch.setenv("NATS_URL", broker.url)
     monkeypatch.setenv("NATS_CREDS", str(creds))
     with EngineProcess() as engine:
-        assert f"refuses us: the JWT in {creds} expired 1h" in failure_of(engine)
+        assert f"refuses the connection: the JWT in {creds} expired 1h" in failure_of(engine)
         # The engine runs by now, and tries again every few seconds.
         write_creds(creds, *operator.user(exp=int(time.time()) + 7))
         engine.next(LinkChanged, lambda change: change.state == "connected")
@@ -78,7 +78,7 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
         assert lost.reason == "the server ended the connection (user authentication expired)"
         refused = engine.next(LinkChanged)
         assert refused.reason is not None
-        assert f"refuses us: the JWT in {creds} expired" in refused.reason
+        assert f"refuses the connection: the JWT in {creds} expired" in refused.reason
         write_creds(creds, *operator.user())
         engine.next(LinkChanged, lambda change: change.state == "connected")
         engine.next(Snapshot)

@@ -113,7 +113,7 @@ def test_a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProces
         assert tailed.arrived_msgs == shown + tailed.dropped_msgs
         if tailed.arrived_msgs == 400:
             break
-    assert asked(engine, StopTail(3)).text == "the tail has ended"
+    assert asked(engine, StopTail(3)).text == "natstui has stopped following"
     refused = asked(engine, StartTail(4, ("s.a", "not a subject")))
     assert (refused.status, refused.text) == ("failed", "'not a subject' is not a subject")
 
@@ -125,7 +125,7 @@ def test_a_path_that_cannot_be_is_answered_and_the_engine_goes_on(
     for number, command, reason in (
         (1, ExportSelection(1, nobody, "csv", ("S",), ()), f"{nobody}: there is no such user"),
         (2, ChangeSession(2, "pack", session, nobody), f"{nobody}: there is no such user"),
-        (3, ChangeSession(3, "pack", session, "/"), "/ is no name of a file"),
+        (3, ChangeSession(3, "pack", session, "/"), "/ is not a file name"),
     ):
         engine.send(command)
         told = engine.next(Outcome, lambda it, number=number: it.command_id == number)  # type: ignore[misc]

@@ -109,7 +109,7 @@ async def test_it_counts_what_clients_answered_and_names_what_is_not_acknowledge
         await ended(task)
         info = await nc.jetstream().consumer_info("S", "C")
     last = told[-1]
-    assert last.ended == "ended: it was stopped"
+    assert last.ended == "ended: reading was stopped"
     counts = last.counts
     assert counts.acks_count == worker.answered["ack"]
     assert counts.again_acks_count == worker.answered["again"]
@@ -142,7 +142,7 @@ async def test_a_tap_ends_by_itself_and_leaves_no_subscription(nats_server: Brok
         await nc.jetstream().delete_consumer("S", "C")
         with pytest.raises(nats.errors.NoRespondersError):
             await nc.request("$JS.ACK.S.C.1.1.1.1.1", b"", timeout=20)
-    assert told[-1].ended == "ended: it read for 1s" and told[-1].elapsed_s >= 1.0
+    assert told[-1].ended == "ended: natstui read for 1s" and told[-1].elapsed_s >= 1.0
 
 
 async def test_a_flood_of_answers_ends_it_and_says_so(nats_server: Broker) -> None:

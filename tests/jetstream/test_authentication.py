@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 
 PASSWORD = "p@ss:w/ö%rd?"
-SILENT = "hangs up without a word: does it want a client certificate (cert, key)?"
+SILENT = "closes the connection: does it require a client certificate (cert, key)?"
 USER = f'authorization {{ user: "ann@x", password: "{PASSWORD}" }}'
 
 
@@ -130,7 +130,7 @@ async def test_an_expired_jwt_is_said_to_be_expired(
     assert isinstance(failure, AuthenticationFailed)
     place = url.removeprefix("nats://")
     assert str(failure) == (
-        f"authentication: {place} refuses us: the JWT in {file} expired 1h01m ago"
+        f"authentication: {place} refuses the connection: the JWT in {file} expired 1h01m ago"
     )
 
 

@@ -162,7 +162,7 @@ async def test_a_server_without_system_account_is_one_sentence(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     server = nats_server_factory("no_system_account: true", jetstream=False)
-    with pytest.raises(RequestFailed, match=r'nobody answers on "[$]SYS[.]REQ[.]ACC'):
+    with pytest.raises(RequestFailed, match=r'no reply on "[$]SYS[.]REQ[.]ACC'):
         await look(server.url)
 
 

@@ -171,7 +171,7 @@ def test_paths_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
         ("file:///no/such/file", "cannot be read: No such file"),
         ("env://NO_SUCH_VARIABLE", "'NO_SUCH_VARIABLE' is not set"),
         ("data:,hello", "is written data:;base64"),
-        ("data:;base64,%%%", "is not base64"),
+        ("data:;base64,%%%", "is not text in base64"),
         ("op://vault/item", "needs the tool 'op', which is not installed"),
         ("nsc://o/a/u", "needs the tool 'nsc', which is not installed"),
     ],
@@ -198,5 +198,5 @@ def test_what_a_tool_complains_about_is_told_harmlessly(tools: Path) -> None:
         resolve_secret("op://vault/item")
     assert str(caught.value) == "op://vault/item: op failed: no ␛[31msuch item"
     add_tool(tools, "nsc", "echo nonsense")
-    with pytest.raises(UsageError, match="something else than a profile"):
+    with pytest.raises(UsageError, match="is not a profile"):
         resolve_secret("nsc://o/a/u")

@@ -128,7 +128,7 @@ def test_what_was_stored_after_the_question_is_not_removed_by_the_answer(
         shown = asked.value.confirmation
         assert shown.created_at_us is not None
         answered = Writer(session.writer.client, session.writer.journal, decided_on=shown)
-        with pytest.raises(Conflict, match="changed since you were asked"):
+        with pytest.raises(Conflict, match="changed before you confirmed"):
             session.run(remove(answered, action, "k"))
         after = session.request("STREAM.INFO.KV_B"), session.request("STREAM.INFO.OBJ_B")
         assert [it["state"] for it in after] == [it["state"] for it in before]

@@ -218,14 +218,14 @@ def _event(kind: str, **words: Any) -> bytes:
         (_event("stream_action", action="delete"), "stream S was deleted"),
         (
             _event("max_deliver", consumer="C", stream_seq=7, deliveries=3),
-            "message 7 of consumer C on S was given up after 3 deliveries",
+            "message 7 of consumer C on S was dropped after 3 deliveries",
         ),
         (
             _event("terminated", consumer="C", stream_seq=7, deliveries=1, reason="bad"),
             "message 7 of consumer C on S was terminated at delivery 1 (bad)",
         ),
         (_event("stream_leader_elected", leader="n2"), "stream S is now led by n2"),
-        (_event("consumer_pause", consumer="C", paused=False), "consumer C on S goes on"),
+        (_event("consumer_pause", consumer="C", paused=False), "consumer C on S is resumed"),
         (_event("something_new"), "something new S"),
     ],
     # The time of day in a body would give each worker another name of the test.

@@ -114,7 +114,7 @@ async def test_a_handshake_first_that_the_server_does_not_expect_is_named(
     url = nats_server_factory(files.server_config()).url
     reason = await failure_of(url, ca=files.ca, tls_first=True)
     assert reason == (
-        f"TLS: {place_of(url)} does not begin with a handshake: tls_first is wrong here"
+        f"TLS: {place_of(url)} does not begin with a TLS handshake: switch tls_first off"
     )
 
 
@@ -152,7 +152,7 @@ async def test_no_password_is_sent_in_clear_where_tls_was_asked_for(
         secret = Secret("very-secret")
         reason = await failure_of(f"{scheme}://{place}", user="a", password=secret, **settings)
         await asyncio.sleep(0.1)
-    assert reason == (f"TLS: {place} offers no TLS, and TLS is asked for: nothing was sent to it")
+    assert reason == (f"TLS: {place} offers no TLS, but TLS is required: nothing was sent to it")
     assert bytes(heard) == b""
 
 
@@ -210,5 +210,5 @@ async def test_a_port_that_says_nothing_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"127.0.0.1:{silent.getsockname()[1]}"
         assert await failure_of(f"nats://{place}") == (
-            f"greeting: {place} takes the connection, but does not greet as a NATS server does"
+            f"greeting: {place} accepts the connection, but does not greet as a NATS server does"
         )

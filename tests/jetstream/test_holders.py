@@ -116,7 +116,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
         await flushed(fast)
         async with at_work(asyncio.ensure_future(rounds(fast, slow))):
             heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
-    assert heard.ended == "it was stopped"
+    assert heard.ended == "reading was stopped"
     told = {one.connection.name: one.delivered_msgs or 0 for one in heard.askers if one.connection}
     assert counted == {"fast": 900, "slow": 300}
     assert told.keys() == counted.keys()

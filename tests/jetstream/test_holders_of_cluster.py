@@ -131,7 +131,7 @@ async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClien
 
     async with at_work(asyncio.ensure_future(take())):
         heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
-    assert heard.ended == "it was stopped"
+    assert heard.ended == "reading was stopped"
     assert names(heard) == set(WORKERS)
     assert heard.gone_msgs == heard.anonymous_msgs == 0
     by_name = {one.connection.name: one for one in heard.askers if one.connection}
@@ -195,7 +195,7 @@ async def _published(
     stored = (await workers["one"].jetstream().stream_info("S")).state.messages
     async with at_work(asyncio.ensure_future(publish())):
         heard: TappedRequests = await publishers(client, servers, "S", ["s.>"], 300.0, stop=stop)
-    assert heard.ended == "it was stopped" and heard.gone_msgs == 0
+    assert heard.ended == "reading was stopped" and heard.gone_msgs == 0
     told = {one.connection.name: one for one in heard.askers if one.connection}
     assert {name: one.requests_count for name, one in told.items()} == wanted
     assert {name: one.about for name, one in told.items()} == {

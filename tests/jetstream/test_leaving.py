@@ -62,7 +62,9 @@ async def test_a_login_that_comes_too_late_is_no_refused_user(
     async with serving(delay) as proxy_port:
         url = f"nats://127.0.0.1:{proxy_port}"
         late = Connection(servers=(url,), user="u", password=Secret("p"))
-        with pytest.raises(ConnectionFailed, match="gave up waiting for us to say who") as told:
+        with pytest.raises(
+            ConnectionFailed, match="did not receive user or password in time"
+        ) as told:
             await connect(late)
     assert not isinstance(told.value, AuthenticationFailed)
 

@@ -197,7 +197,7 @@ def test_far_more_than_was_told_is_not_removed(nats_server: Broker, tmp_path: Pa
             1, "purge_stream", "S", confirmed="S",
             created_at_us=session.created_at_us("S"), previewed_msgs=4,
         )  # fmt: skip
-        with pytest.raises(Conflict, match="it was 4 messages when you decided"):
+        with pytest.raises(Conflict, match="it was 4 messages when you confirmed"):
             session.do(change)
         assert held(session, "S") == 10
 

@@ -91,8 +91,8 @@ async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
         with pytest.raises(OutcomeUnknown) as caught:
             await apply(Writer(client, journal), change)
         sentence = str(caught.value)
-        assert "no answer on" in sentence
-        assert "it may still have been done; read again, " + shown in sentence
+        assert "no reply on" in sentence
+        assert "the server may still have done it; read again, " + shown in sentence
         assert journal.entries()[-1].outcome == "unknown"
         await client.close()
     await nc.close()

@@ -146,7 +146,7 @@ async def test_an_account_that_no_server_knows_is_said_with_those_that_there_are
 ) -> None:
     server = nats_server_factory(BOTH)
     for connection, said in (
-        (user(server.url, "sys"), "no server knows of an account NOPE that uses JetStream"),
+        (user(server.url, "sys"), "no server knows an account NOPE that uses JetStream"),
         (user(server.url, "app"), "[system] is app of the account APP, which is not"),
     ):
         async with watching(connection, "NOPE") as polled:

@@ -71,8 +71,8 @@ async def test_a_frozen_server_is_noticed_in_10_s_and_found_again(nats_server: B
         nats_server.freeze()
         open_request = asyncio.create_task(client.request("INFO", timeout_s=60))
         assert await until(lambda: changes[-1].state == "reconnecting") < 10
-        assert changes[-1].reason == "the server does not answer any more"
-        with pytest.raises(ServerGone, match="the connection was lost before the answer came"):
+        assert changes[-1].reason == "the server does not reply any more"
+        with pytest.raises(ServerGone, match="the connection was lost before the reply arrived"):
             await open_request
         nats_server.thaw()
         await until(lambda: changes[-1].state == "connected", within_s=LONG_S)
@@ -191,7 +191,7 @@ async def test_cancelled_requests_leave_nothing_behind(nats_server: Broker) -> N
             await asyncio.sleep(0)
             request.cancel()
         assert await client.request("INFO")
-        with pytest.raises(RequestTimedOut, match=r"no answer on .* within 0\.2 s"):
+        with pytest.raises(RequestTimedOut, match=r"no reply on .* within 0\.2 s"):
             await client.request("NO.SUCH.VERB", timeout_s=0.2)
         assert client._link.waiting.count == 0
 

@@ -177,7 +177,7 @@ async def test_a_wrong_domain_or_prefix_is_named(nats_server_factory: Factory) -
     for settings in ({"domain": "hub"}, {"api_prefix": "$JS.hub.API"}):
         client = await connect(Connection(servers=(broker.url,), **settings))
         assert client.link.reason == (
-            'nothing answers at "$JS.hub.API": is the domain or API prefix right?'
+            'no reply at "$JS.hub.API": is the domain or API prefix right?'
         )
         await client.close()
 

@@ -27,8 +27,8 @@ def test_sequences_without_a_message_after_those_of_the_backup_are_no_loss() -> 
     wrong, remarks = differences(last_seq=3001, num_deleted=700)
     assert wrong == []
     assert remarks == [
-        "700 sequences after those of its description without a message: these messages were"
-        " stored while it was backed up, and are not in the backup"
+        "700 sequences at the end without a message: these messages were stored during the backup,"
+        " and are not in it"
     ]
     listed = list(range(2302, 3002))
     assert differences(last_seq=3001, num_deleted=700, deleted=listed) == (wrong, remarks)

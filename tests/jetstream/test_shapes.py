@@ -101,5 +101,5 @@ def test_what_servers_reply_passes(verb: str, reply: Any) -> None:
     ],
 )
 def test_what_no_server_replies_is_refused_by_a_sentence(verb: str, reply: Any) -> None:
-    with pytest.raises(RequestFailed, match="the server's answer is not understood"):
+    with pytest.raises(RequestFailed, match="the server's reply cannot be read"):
         check(verb, reply)

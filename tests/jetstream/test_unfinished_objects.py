@@ -98,7 +98,7 @@ async def test_a_store_is_described_though_its_files_may_not_be_read_or_are_dama
         await nc.jetstream().publish("$O.B.M.ZmlsZQ==", b"no JSON")
         damaged = await run(Shell(urls[0], tmp_path), "object", "info", "B", "--json")
         assert json.loads(damaged.stdout)["config"]["name"] == "OBJ_B"
-        assert "what B knows of an object cannot be read" in damaged.stderr
+        assert "the metadata of an object in B cannot be read" in damaged.stderr
 
 
 @pytest.mark.server

@@ -110,7 +110,14 @@ def test_configurations_of_stream_and_consumer_by_hand() -> None:
 def test_a_consumer_that_went_one_that_came_and_one_made_again() -> None:
     again, new = AUDIT | {"created_at_us": 7, "pending_msgs": 100}, BILLING | {"name": "new"}
     assert later([ORDERS], [again, new]) == [
-        Difference("ORDERS", "audit", "asset", "exists", "one", "another one with this name"),
+        Difference(
+            "ORDERS",
+            "audit",
+            "asset",
+            "exists",
+            "one",
+            "another stream or consumer with this name",
+        ),
         Difference("ORDERS", "billing", "asset", "exists", "there", "gone"),
         Difference("ORDERS", "new", "asset", "exists", "not there", "there"),
     ]

@@ -31,5 +31,5 @@ def test_copies_that_an_edit_gives_up_are_a_loss(
 def test_a_mirror_that_an_edit_ends_is_a_loss() -> None:
     before = {"name": "S", "mirror": {"name": "ORIGIN"}}
     loss = stream_edit_loss(before, {"name": "S"}, _HELD)
-    assert loss.lines == ("it mirrors ORIGIN no more, and cannot become its mirror again",)
+    assert loss.lines == ("it stops mirroring ORIGIN, and cannot become its mirror again",)
     assert stream_edit_loss(before, before, _HELD).lines == ()

@@ -186,4 +186,4 @@ def test_findings_of_codes_that_are_not_known_are_named(tmp_path: Path) -> None:
     strange = FindingTold("NT-S99", "S", "", 0, "", at_us(10), "something new")
     folder = made(tmp_path, [*records, FindingsChanged(at_us(400), (strange,))])
     _, _, unread = recorded_findings(folder, lambda *_: None)
-    assert unread == ["findings of codes that this natstui does not know: NT-S99"]
+    assert unread == ["findings with codes unknown to this natstui: NT-S99"]

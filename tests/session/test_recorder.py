@@ -184,7 +184,7 @@ def test_a_clock_set_back_is_told_at_once_and_time_goes_on(start: Start) -> None
     wait_until(recorded.reasons)
     recorded.recorder.add(Noted(clock.wall_us(), "after"))
     recorded.recorder.stop()
-    assert recorded.reasons()[0] == "the clock was set back by 1h00m; the recording goes on"
+    assert recorded.reasons()[0] == "the clock was set back by 1h00m; the recording continues"
     before, step, after = recorded.records()
     assert isinstance(step, ClockStepped) and abs(step.step_us + 3_600_000_000) < 500_000
     assert isinstance(before, Noted) and isinstance(after, Noted)

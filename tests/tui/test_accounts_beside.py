@@ -149,7 +149,7 @@ async def test_an_account_is_put_beside_ones_own(
         await viewer.type_command("account OTHER")
         await viewer.until(lambda: viewer.table.where.system == "OTHER", "gone to")
         await viewer.type_command("account NOPE")
-        await viewer.until(lambda: "no server knows of an account NOPE" in viewer.words, "told")
+        await viewer.until(lambda: "no server knows an account NOPE" in viewer.words, "told")
 
 
 def test_the_flag_of_several_accounts_is_split_and_the_rest_kept() -> None:

@@ -76,7 +76,7 @@ async def test_a_tap_shows_answers_cost_and_what_is_not_acknowledged_and_can_be_
         assert "stored to acked p50 " in viewer.words
         assert "4 nak " in viewer.words and "at delivery 1; stored " in viewer.words
         await viewer.press("space")
-        await viewer.until(lambda: "ended: it was stopped" in viewer.words, "the end")
+        await viewer.until(lambda: "ended: reading was stopped" in viewer.words, "the end")
         await viewer.press("T")
         await viewer.until(lambda: "read 0 messages" in viewer.words, "a new tap")
         await viewer.press("escape")

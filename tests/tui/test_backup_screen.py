@@ -82,7 +82,9 @@ async def test_a_backup_is_restored_as_it_was_and_over_nothing(
         await js.delete_stream("S")
         await moving(viewer, f"restore {folder}")
         await picked(viewer, "Create 1 stream from this backup?")
-        assert (await ended(viewer)).startswith("S restored, as in its backup: 47 messages")
+        assert (await ended(viewer)).startswith(
+            "S restored, the same as in its backup: 47 messages"
+        )
         after = (await js.stream_info("S")).state
         assert (after.messages, after.bytes, after.first_seq, after.last_seq) == (
             before.messages, before.bytes, before.first_seq, before.last_seq,
@@ -94,5 +96,5 @@ async def test_a_backup_is_restored_as_it_was_and_over_nothing(
         assert (await ended(viewer)).startswith("1 stream: ")
         await viewer.press("escape")
         await moving(viewer, f"restore {tmp_path / 'none'}")
-        await says(viewer, "is no backup of a stream")
+        await says(viewer, "is not a backup of a stream")
     await nc.close()

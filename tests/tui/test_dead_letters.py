@@ -49,7 +49,7 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await at_dead_letters(viewer)
         await viewer.until(lambda: len(viewer.rows()) == 5, "five of the six")
         assert viewer.rows()["3"]["subject"] == "s.3" and viewer.rows()["3"]["payload"] == "3"
-        for words in ("S › C", "5 given up", "1 gone", "6 in advisories that ADVISORIES stores"):
+        for words in ("S › C", "5 dropped", "1 gone", "6 in advisories that ADVISORIES stores"):
             assert words in viewer.words, words
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessageScreen))
@@ -123,13 +123,13 @@ async def test_what_is_heard_is_known_and_a_guess_is_called_one(account: Account
         await gave_up(nc, 3, acked=1)
         await at_dead_letters(viewer)
         await viewer.until(
-            lambda: "3 heard since natstui began to listen" in viewer.words, "what it is"
+            lambda: "3 reported since natstui started" in viewer.words, "what it is"
         )
         assert set(viewer.rows()) == {"2", "3", "4"}
     async with viewing(account.url) as viewer:
         await at_dead_letters(viewer)
-        await viewer.until(lambda: "3 PERHAPS given up" in viewer.words, "that it is a guess")
-        assert "nothing tells which messages C gave up" in viewer.words
+        await viewer.until(lambda: "3 PERHAPS dropped" in viewer.words, "that it is a guess")
+        assert "it is unknown which messages C dropped" in viewer.words
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
@@ -166,6 +166,6 @@ async def test_production_wants_the_name_and_another_stream_is_another_one(
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
-        await viewer.until(lambda: "S was recreated since" in viewer.words, "the reason")
+        await viewer.until(lambda: "S was recreated: these" in viewer.words, "the reason")
         assert (await nc.jetstream().stream_info("S")).state.messages == 0
     await nc.close()

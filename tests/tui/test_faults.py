@@ -63,7 +63,7 @@ async def test_a_frozen_server_is_said_within_ten_seconds_and_recovers(
         await viewer.becomes("S", msgs="1")
         nats_server.freeze()
         start = time.monotonic()
-        words = ("nothing new", "reconnecting", "no answer")
+        words = ("nothing new", "reconnecting", "no reply")
         await viewer.until(lambda: any(word in viewer.text for word in words), "said")
         assert time.monotonic() - start < SAID_WITHIN_S
         await viewer.press("2", "1")

@@ -135,8 +135,8 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
     )
     nameless = drafted(subject, {}, AROUND)
     assert [problem.text for problem in nameless.problems] == [
-        "a durable consumer needs a name; with Durable no it is ephemeral: deleted after 5s "
-        "without a reader"
+        "a durable consumer needs a name; with Durable: no it is ephemeral: deleted after 5s "
+        "without a client"
     ]
     assert nameless.command == (
         "nats consumer add S NAME --ack=explicit --deliver=all --pull --defaults"

@@ -333,7 +333,7 @@ async def test_what_the_server_refuses_is_said_whole(
         await fill(viewer, name="JOBS", max_bytes="1GB")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "(error 10047)" in viewer.words, "that it is refused")
-        assert "has not so much left: lower it" in viewer.words
+        assert "has less left: lower max bytes" in viewer.words
 
 
 async def test_only_fields_that_were_seen_are_made_and_the_others_begin_as_the_server_has_them(

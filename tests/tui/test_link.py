@@ -166,20 +166,20 @@ def test_an_engine_that_says_nothing_is_told_of_and_not_waited_for_for_ever() ->
     link = Link(words)
     told: list[str] = []
     try:
-        with pytest.raises(EngineFailed, match=r"did not answer within 5 s.*a password") as failed:
+        with pytest.raises(EngineFailed, match=r"did not reply within 5 s.*a password") as failed:
             link.wait_started(told.append, limit_s=5.0)
     finally:
         link.close()
     assert len(told) == 1
-    assert told[0].startswith(f"waiting for the engine `{sys.executable} -c ")
-    assert told[0].endswith("`: it has not answered yet")
+    assert told[0].startswith(f"the engine `{sys.executable} -c ")
+    assert told[0].endswith("` has not replied yet: still waiting")
     assert "run it in a shell" in str(failed.value)
 
 
 def test_an_engine_that_stops_within_its_first_line_is_not_waited_for_for_ever() -> None:
     link = Link((sys.executable, "-c", "import os, sys; os.write(1, b'{'); sys.stdin.read()"))
     try:
-        with pytest.raises(EngineFailed, match="did not answer within 1 s"):
+        with pytest.raises(EngineFailed, match="did not reply within 1 s"):
             link.wait_started(limit_s=1.0)
     finally:
         link.close()

@@ -116,7 +116,7 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await viewer.press("enter")
         await shows(viewer, "first delivery")
         await viewer.press("D", "1", "s", "enter")
-        await shows(viewer, "to be delivered again after 1 s")
+        await shows(viewer, "redelivered after 1 s")
         await asyncio.sleep(1.2)
         await viewer.press("enter")
         await shows(viewer, "delivery 2")

@@ -148,7 +148,7 @@ async def test_a_file_that_is_stopped_leaves_nothing(
         # At once: a quick disk is done with all of it soon.
         await says(viewer, f"{way}ting big")
         await viewer.press("ctrl+x")
-        await says(viewer, "it was stopped: nothing of it stays")
+        await says(viewer, "the transfer was stopped: nothing was kept")
     if way == "put":
         async with asyncio.timeout(20):
             while (await js.stream_info("OBJ_FILES")).state.messages:

@@ -107,7 +107,7 @@ async def test_a_replay_has_the_servers_and_connections_of_then(folder: Path) ->
             row = rows_of[name]
             assert row["cluster"] == "LAB" and row["version"] and row["memory"] not in ("", "–")
             assert "B" in row["file"] and row["uptime"] not in ("", "–")
-        assert "told by the system account" in viewer.words
+        assert "data from the system account" in viewer.words
         assert "META GROUP" in viewer.words and "3 members" in viewer.words
         assert "ACCOUNTS" in viewer.words
         await viewer.press("6")
@@ -116,7 +116,7 @@ async def test_a_replay_has_the_servers_and_connections_of_then(folder: Path) ->
         assert row["user"] == "app" and row["state"] == "open"
         at = list(viewer.rows()).index("shop-of-ann")
         await viewer.press(*["down"] * at, "enter")
-        await viewer.until(lambda: "CONSUMERS IT HOLDS" in viewer.words, "the connection")
+        await viewer.until(lambda: "ITS CONSUMERS" in viewer.words, "the connection")
         assert "asking" not in viewer.words and "127.0.0.1:" in viewer.words
         await viewer.press("escape")
         offered = {active.binding.id for active in viewer.app.screen.active_bindings.values()}

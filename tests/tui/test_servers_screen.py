@@ -168,7 +168,7 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
         for name in ("n2", "n3"):
             node = lab.node(name)
             await asyncio.to_thread(node.stop)
-            await told(viewer, f"no answer from {name}")
+            await told(viewer, f"no reply from {name}")
             await viewer.until(
                 lambda one=name: viewer.rows().get(one, {}).get("meta", "").startswith("down"),
                 "down",
@@ -182,7 +182,7 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
                 lambda one=name: (
                     one in viewer.rows()
                     and not viewer.rows()[one]["meta"].startswith("down")
-                    and "no answer" not in viewer.words
+                    and "no reply" not in viewer.words
                 ),
                 name,
             )
@@ -191,7 +191,7 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
         killed = led_by()
         lab.node(killed).kill()
         # The first sign: no answer, and until there is another leader nothing of its group.
-        await told(viewer, f"no answer from {killed}")
+        await told(viewer, f"no reply from {killed}")
         await viewer.until(lambda: led_by() not in ("", killed), "another leader", 60.0)
         # A leader that never heard of it says so; offline it is called minutes later only.
         await told(viewer, f"{killed} away, lag", "never in contact with the leader")
@@ -200,7 +200,7 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
         second = led_by()
         lab.node(second).kill()
         gone = ", ".join(sorted((killed, second)))
-        await told(viewer, f"no answer from {gone}")
+        await told(viewer, f"no reply from {gone}")
         await told(viewer, "without a leader, 3 members, of which 2 are needed")
         assert viewer.rows()[last.name]["meta"] == "leaderless"
         # Nobody knows of the others now, so nothing is said of them.

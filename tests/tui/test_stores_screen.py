@@ -146,7 +146,8 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
         await viewer.type("none")
         await viewer.press("enter")
         await viewer.until(
-            lambda: "no key matches none: f shows others" in viewer.words, "that none matches"
+            lambda: "no key matches none: f changes the filter" in viewer.words,
+            "that none matches",
         )
     await nc.close()
 
@@ -199,7 +200,9 @@ async def test_a_key_is_put_edited_deleted_and_taken_back(account: Account) -> N
         with pytest.raises(nats.js.errors.KeyNotFoundError):
             await kv.get("new")
         await viewer.press("u")
-        await viewer.until(lambda: "its value before back" in viewer.words, "what it would do")
+        await viewer.until(
+            lambda: "restore the previous value of" in viewer.words, "what it would do"
+        )
         await viewer.type("new")
         await viewer.press("enter")
         await viewer.until(lambda: "put, revision 4" in viewer.words, "that it is back")

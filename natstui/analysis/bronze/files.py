@@ -26,13 +26,13 @@ FILES = "records-*.jsonl*"
 """The names of the files of records."""
 SEGMENT_FILE = Table(
     "segment",
-    "The files of records whose lines are in bronze; written last.",
+    "Record files whose lines are in the bronze tables; written last.",
     columns(
         SESSION,
         ("segment", "string", "File name"),
         ("size_bytes", "bigint", "Size on disk"),
-        ("promised_bytes", "bigint", "Uncompressed size that a sealed file ends with"),
-        ("pipeline_version", "bigint", "Version of the analysis that has read it"),
+        ("promised_bytes", "bigint", "Uncompressed size, as written at the end of the gzip file"),
+        ("pipeline_version", "bigint", "Version of the analysis that read the file"),
     ),
 )
 

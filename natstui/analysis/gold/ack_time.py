@@ -22,8 +22,8 @@ ACK_TIME = Table(
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "Name of the consumer"),
         ("samples_count", "bigint", "Sampled acknowledgements"),
-        ("repeated_count", "bigint", "Of messages that had been delivered before"),
-        ("left_out_count", "bigint", "Further samples that arrived too fast to be read"),
+        ("repeated_count", "bigint", "Samples of redelivered messages"),
+        ("left_out_count", "bigint", "Samples not read because they arrived too fast"),
         *((f"{name}_us", "double", f"{percent:g} % are not above") for name, percent
           in PERCENTILES.items()),
         ("max_us", "double", "Largest"),

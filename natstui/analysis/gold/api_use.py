@@ -19,8 +19,8 @@ API_USE = Table(
         SESSION,
         ("bucket_at_us", "bigint", "Start of the interval"),
         ("requests_count", "bigint", "Requests of the account since the previous poll"),
-        ("errors_count", "bigint", "Number of these requests that failed"),
-        ("rtt_median_us", "double", "Median round trip of a request of the recorder"),
+        ("errors_count", "bigint", "Requests of the account that failed since the previous poll"),
+        ("rtt_median_us", "double", "Median round-trip time of the recorder's requests"),
     ),
 )
 

@@ -15,7 +15,7 @@ from natstui.model.findings.thresholds import PEER_LAG_MSGS
 
 AVAILABILITY = Table(
     "availability",
-    "Everything that was unavailable, slow or changed its leader, one row per period or moment.",
+    "Outages, slow replies and leader changes, one row per period or moment.",
     columns(
         SESSION,
         ("kind", "string", "gap, clock_step, unreachable, unavailable, disconnected, api_slow, "
@@ -25,7 +25,8 @@ AVAILABILITY = Table(
         ("start_at_us", "bigint", "From when"),
         ("end_at_us", "bigint", "End of the period; null for a moment, or if it did not end"),
         ("duration_s", "double", "Between the two"),
-        ("value_count", "double", "gap, clock_step: s; api_slow: median µs; replica_lag: entries"),
+        ("value_count", "double", "Size; gap and clock_step: s; api_slow: median µs; "
+                                  "replica_lag: entries"),
         ("detail", "string", "More about it"),
     ),
 )  # fmt: skip
@@ -119,7 +120,7 @@ def _unreachable(poll: DataFrame) -> DataFrame:
         F.min("at_us").alias("start"),
         F.max(F.coalesce("next_at_us", "at_us")).alias("end"),
     )
-    detail = F.lit("its leader did not answer the server")
+    detail = F.lit("its leader did not reply to the server")
     start, end = F.col("start"), F.col("end")
     return runs.select(_row("unreachable", start, end, None, detail, F.col("consumer")))
 
@@ -229,7 +230,7 @@ def away_or_slow(stretches: DataFrame) -> DataFrame:
     lasted = F.when(known, F.concat(F.lit(" for "), time_text("duration_s"))).otherwise("")
     sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), lasted)
     is_step = F.col("kind") == "clock_step"
-    told = F.when(is_step, "all times are told as if it was not").otherwise(
+    told = F.when(is_step, "all times are shown as if the clock had not been set").otherwise(
         F.coalesce("detail", F.lit(""))
     )
     words = (F.when(is_step, F.col("detail")).otherwise(sentence), told)

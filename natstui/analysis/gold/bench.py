@@ -26,11 +26,11 @@ RUN_NAMES = ["session", "run_id"]
 
 BENCH_STEADY = Table(
     "bench_steady",
-    "The steady part found for each role and counter of a run.",
+    "The steady part of a run, for each role and counter.",
     RUN
     + columns(
         ("role", "string", "Role of the workers"),
-        ("counter", "string", "sent, acked, received or acks_sent"),
+        ("counter", "string", "Counter: sent, acked, received or acks_sent"),
         ("start_at_us", "bigint", "When the steady part began, to the second"),
         ("end_at_us", "bigint", "When the steady part ended, to the second"),
         ("duration_s", "double", "Between the two"),
@@ -87,17 +87,21 @@ BENCH_THROUGHPUT = Table(
     RUN
     + columns(
         ("role", "string", "Role of the workers"),
-        ("worker_id", "bigint", "Number of the worker; null for the role together"),
-        ("counter", "string", "sent, acked, received or acks_sent"),
+        ("worker_id", "bigint", "Number of the worker; null: all workers of the role"),
+        ("counter", "string", "Counter: sent, acked, received or acks_sent"),
         ("seconds_count", "bigint", "Seconds in the steady part"),
         ("total_msgs", "bigint", "Messages in the steady part"),
-        ("mean_per_s", "double", "Total over the length of the steady part"),
-        ("p5_per_s", "double", "Rate below which the slowest 5 % of the seconds are"),
+        ("mean_per_s", "double", "Mean rate over the steady part"),
+        ("p5_per_s", "double", "5th percentile of the rates of single seconds"),
         ("p50_per_s", "double", "Median second"),
-        ("p95_per_s", "double", "Rate above which the fastest 5 % of the seconds are"),
+        ("p95_per_s", "double", "95th percentile of the rates of single seconds"),
         ("max_per_s", "double", "Fastest second"),
         ("min_per_s", "double", "Slowest second"),
-        ("fairness_ratio", "double", "Jain's index over the workers, for the role together"),
+        (
+            "fairness_ratio",
+            "double",
+            "How evenly workers share the load (Jain's index, 1: evenly); null for one worker",
+        ),
     ),
 )
 
@@ -150,8 +154,12 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 
 MEASURED = columns(
-    ("metric", "string", "ack, e2e, store, rtt or response"),
-    ("corrected", "boolean", "Whether latency is counted from the due time, not from sending"),
+    ("metric", "string", "Kind of latency: ack, e2e, store, rtt or response"),
+    (
+        "corrected",
+        "boolean",
+        "Whether latency starts at the due time (true) or at sending (false)",
+    ),
 )
 
 BENCH_LATENCY_SUMMARY = Table(
@@ -210,21 +218,21 @@ BENCH_ACCOUNT = Table(
         ("title", "string", "Title of the scenario"),
         ("verdict", "string", "Verdict of the benchmark; null if it did not end"),
         ("sent_msgs", "bigint", "Sent"),
-        ("acked_msgs", "bigint", "Acknowledged by the server as newly stored"),
+        ("acked_msgs", "bigint", "Messages that the server acknowledged as newly stored"),
         ("duplicate_acked_msgs", "bigint", "Acknowledged as duplicates"),
-        ("refused_msgs", "bigint", "Acknowledged with an error"),
-        ("unanswered_msgs", "bigint", "Not acknowledged in time"),
-        ("missed_msgs", "bigint", "Due by the schedule but never sent"),
+        ("refused_msgs", "bigint", "Messages that the server refused: publish acks with an error"),
+        ("unanswered_msgs", "bigint", "Messages that were not acknowledged in time"),
+        ("missed_msgs", "bigint", "Messages due by the schedule but never sent"),
         ("received_msgs", "bigint", "Received"),
-        ("redelivered_msgs", "bigint", "Received with a delivery count above 1"),
-        ("duplicate_msgs", "bigint", "Received again by the same worker"),
-        ("lost_msgs", "bigint", "Expected but never received, as the benchmark reported"),
+        ("redelivered_msgs", "bigint", "Messages received with a delivery count above 1"),
+        ("duplicate_msgs", "bigint", "Messages received again by the same worker"),
+        ("lost_msgs", "bigint", "Messages expected but never received, as the benchmark reported"),
         (
             "unaccounted_msgs",
             "bigint",
-            "Sent with an unknown outcome: in no other sum of the sender",
+            "Messages sent with an unknown outcome; in no other sum of the sender",
         ),
-        ("closes", "boolean", "Whether these sums equal those of the benchmark"),
+        ("closes", "boolean", "Whether these sums match the benchmark's own report"),
     ),
 )
 
@@ -267,7 +275,11 @@ BENCH_KNEE = Table(
     "Latency by load, and the load above which latency rises sharply.",
     RUN
     + columns(
-        ("metric", "string", "ack, e2e, store, rtt or response, corrected"),
+        (
+            "metric",
+            "string",
+            "Kind of latency: ack, e2e, store, rtt or response, from the due time",
+        ),
         ("level_count", "bigint", "Number of the load level; 1 is the lowest load"),
         ("load_per_s", "double", "Messages sent per second at this level"),
         ("p99_us", "double", "99th percentile of the latencies at this level"),
@@ -325,7 +337,7 @@ def messages_missing(accounts: DataFrame) -> DataFrame:
         F.when(lost > 0, F.concat(counted(lost, "message"), F.lit(" lost"))),
         F.when(left > 0, F.concat(counted(left, "message"), F.lit(" not accounted for"))),
         F.when(
-            left < 0, F.concat(counted(-left, "message"), F.lit(" acknowledged beyond those sent"))
+            left < 0, F.concat(counted(-left, "message"), F.lit(" acknowledged, but never sent"))
         ),
         F.when(differs, F.lit("its workers' reports do not add up to its result")),
     )
@@ -385,7 +397,12 @@ ANSWERS = (
         BENCH_KNEE,
         lambda given: bench_knee(given.silver, slots(given.silver)),
         section=_section(
-            "Knee of the load", "metric", "level_count", "load_per_s", "p99_us", "knee"
+            "Load at which latency rises sharply",
+            "metric",
+            "level_count",
+            "load_per_s",
+            "p99_us",
+            "knee",
         ),
         sorted_by=("session", "run_id", "metric", "level_count"),
         made_of=(BENCH_LATENCY,),

@@ -26,7 +26,7 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FULL_SHARE, STALE_S
 
-_NOT_TOLD = "null: never, or recorded too shortly to know"
+_NOT_TOLD = "null: never, or the recording is too short to know"
 _NEVER = "null: never, or unknown"
 
 CAPACITY = Table(
@@ -36,11 +36,15 @@ CAPACITY = Table(
     + columns(
         ("stored_msgs", "bigint", "Messages at the end of the recording"),
         ("stored_bytes", "bigint", "Bytes at the end of the recording"),
-        ("message_bytes", "double", "Bytes stored per message, store overhead included"),
-        ("unseen_s", "double", f"{UNSEEN}; what it kept is of then"),
+        (
+            "message_bytes",
+            "double",
+            "Mean bytes stored per message, overhead of the store included",
+        ),
+        ("unseen_s", "double", f"{UNSEEN}; its sizes are from that sample"),
         ("growth_msgs_per_s", "double", "Growth of the stored messages, over the recorded time"),
         ("growth_bytes_per_s", "double", "Growth of the stored bytes, over the recorded time"),
-        ("watched_s", "double", "Time over which the growth is known"),
+        ("watched_s", "double", "Time over which the growth was measured"),
         ("max_msgs", "bigint", "Limit; null: unlimited"),
         ("max_bytes", "bigint", "Limit; null: unlimited"),
         (
@@ -67,7 +71,7 @@ CAPACITY = Table(
         (
             "resets_count",
             "bigint",
-            "Times that the last sequence decreased: the stream was restored",
+            "How often the last sequence decreased: the stream was restored",
         ),
     ),
 )
@@ -78,7 +82,7 @@ ACCOUNT_CAPACITY = Table(
     columns(
         SESSION,
         ("storage_bytes", "bigint", "Storage used at the end"),
-        ("growth_bytes_per_s", "double", "Change over the time recorded"),
+        ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
         ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NOT_TOLD}"),
         ("api_errors_count", "bigint", "API errors during the recording"),
@@ -302,9 +306,11 @@ def soon_full(streams: DataFrame) -> DataFrame:
         .otherwise(36)
     )
     ahead = F.concat(
-        F.lit("at this growth full in "), time_text("soonest"), F.lit(": then it refuses messages")
+        F.lit("at this growth full in "),
+        time_text("soonest"),
+        F.lit(": it then rejects publishes"),
     )
-    sentence = F.when(is_full, "full: it refuses messages").otherwise(ahead)
+    sentence = F.when(is_full, "full: it rejects publishes").otherwise(ahead)
     grows = F.format_string(
         "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
     )
@@ -323,19 +329,21 @@ def began_anew(streams: DataFrame) -> DataFrame:
     """Return findings about streams that lost what they stored, and count from the start."""
     rows, count = streams.where(F.col("resets_count") > 0), F.col("resets_count")
     sentence = F.concat(
-        F.lit("began anew "), counted(count, "time"), F.lit(": what it had stored is lost")
+        F.lit("began anew "),
+        counted(count, "time"),
+        F.lit(": the messages it had stored are lost"),
     )
-    evidence = F.lit("its last sequence went back, and its creation time is the same")
+    evidence = F.lit("its last sequence decreased, although its creation time is the same")
     words = (sentence, evidence)
     return finding(rows, "identity", F.col("stream"), F.lit(78), words, F.lit("began anew"))
 
 
 def made_again(streams: DataFrame) -> DataFrame:
-    """Return findings about streams that were deleted and made again."""
+    """Return findings about streams that were deleted and recreated."""
     counts = streams.groupBy("session", "stream").agg(F.count("*").alias("made"))
     rows = counts.where(F.col("made") > 1)
-    sentence = F.concat(F.lit("deleted and made again "), counted(F.col("made") - 1, "time"))
-    evidence = F.lit("its creation time changed while it was recorded")
+    sentence = F.concat(F.lit("deleted and recreated "), counted(F.col("made") - 1, "time"))
+    evidence = F.lit("its creation time changed during the recording")
     return finding(rows, "identity", F.col("stream"), F.lit(48), (sentence, evidence))
 
 
@@ -362,7 +370,7 @@ ANSWERS = (
             "Account",
             ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes", "full_in_s",
              "api_errors_count"),
-            "The account's use was not recorded.",
+            "The storage use of the account was not recorded.",
         ),
         sorted_by=("session",),
     ),

@@ -23,13 +23,13 @@ SAMPLED = "sample"
 """In the column `metric` of the row that says that a sample was compared."""
 COMPARISON = Table(
     "comparison",
-    "Every metric of a session, or group of sessions, compared with the baseline; for single "
-    "streams and consumers only changes.",
+    "Metrics of one or several sessions, compared with the baseline; of single streams and "
+    "consumers only those that changed.",
     columns(
         ("baseline", "string", "The baseline: a session or several; default: the earliest"),
         ("compared", "string", "The session or sessions that are compared with the baseline"),
         ("metric", "string", "What was compared"),
-        ("stream", "string", "Name of the stream; null for all together"),
+        ("stream", "string", "Name of the stream; null: all streams together"),
         ("consumer", "string", "Of which consumer"),
         ("baseline_mean", "double", "Mean of the baseline, in the metric's unit"),
         ("compared_mean", "double", "Mean of the compared sessions, in the metric's unit"),

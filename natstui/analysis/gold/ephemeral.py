@@ -16,13 +16,13 @@ _LEAST_ALIKE = 2
 
 EPHEMERAL = Table(
     "ephemeral",
-    "Ephemeral consumers: one row for all of a stream whose names begin alike.",
+    "Ephemeral consumers: one row per stream and common prefix of their names.",
     columns(
         SESSION,
         ("stream", "string", "Name of the stream"),
         ("name", "string", "Common prefix of their names, then *"),
         ("consumers_count", "bigint", "Consumers"),
-        ("watched_s", "double", "Median time over which changes of a consumer are known"),
+        ("watched_s", "double", "Median time that a consumer was observed"),
         (
             "delivered_msgs",
             "bigint",
@@ -31,7 +31,7 @@ EPHEMERAL = Table(
         (
             "repeated_msgs",
             "bigint",
-            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+            "Minimum redeliveries (deliveries minus the advance of the stream sequence)",
         ),
         ("pending_max_msgs", "bigint", "Largest number of unprocessed messages of one consumer"),
     ),
@@ -107,7 +107,7 @@ ANSWERS = (
             "Ephemeral consumers",
             ("session", "stream", "name", "consumers_count", "watched_s", "delivered_msgs",
              "repeated_msgs", "pending_max_msgs"),
-            "No ephemeral consumers with like names.",
+            "No ephemeral consumers with similar names.",
             optional=True,
         ),
         sorted_by=("-consumers_count", "session", "stream", "name"),

@@ -17,7 +17,7 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S, STALE_S
 
-UNKNOWN_GROWTH = "recorded too shortly to tell how fast it grows"
+UNKNOWN_GROWTH = "the recording is too short to know its growth"
 _MOST_ALIKE = 0.95
 _T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
 """Up to so many buckets, a slope must be so many times its error: Student's t, one-sided 0.995."""
@@ -32,8 +32,8 @@ LAG = Table(
     + columns(
         ("first_at_us", "bigint", "Start of the first interval"),
         ("last_at_us", "bigint", "Start of the last interval"),
-        ("watched_s", "double", "Time over which changes of the consumer are known"),
-        ("unseen_s", "double", f"{UNSEEN}; what was pending at its end is of then"),
+        ("watched_s", "double", "Time that the consumer was observed"),
+        ("unseen_s", "double", f"{UNSEEN}; its pending messages are from that sample"),
         ("pending_first_msgs", "bigint", "Unprocessed messages at the start"),
         ("pending_last_msgs", "bigint", "Unprocessed messages at the end"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
@@ -46,8 +46,8 @@ LAG = Table(
             "intervals",
         ),
         ("buckets_count", "bigint", "Number of intervals used for the slope"),
-        ("recent_growth_per_min", "double", "The slope over the last intervals"),
-        ("drain_s", "double", "Time to clear the backlog at the recent pace; null: never"),
+        ("recent_growth_per_min", "double", "Slope of the mean lag over the last intervals"),
+        ("drain_s", "double", "Time to clear the backlog at the recent rate; null: never"),
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
         (
             "behind_last_s",
@@ -169,7 +169,7 @@ LAG_PERIOD = Table(
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_end_msgs", "bigint", "Unprocessed messages at the last sample"),
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
-        ("open", "boolean", "Whether it lasted until the recording of the consumer ended"),
+        ("open", "boolean", "Whether the period lasted until the recording of the consumer ended"),
     ),
 )
 
@@ -247,10 +247,10 @@ def was_behind(periods: DataFrame) -> DataFrame:
 
 
 def made_again(lags: DataFrame) -> DataFrame:
-    """Return findings about consumers that were deleted and made again under their name."""
+    """Return findings about consumers that were deleted and recreated under their name."""
     rows = lags.where("made_again")
-    sentence = F.lit("deleted and made again")
-    evidence = F.lit("its creation time changed while it was recorded, and not its stream's")
+    sentence = F.lit("deleted and recreated")
+    evidence = F.lit("its creation time changed during the recording, that of its stream did not")
     words = (sentence, evidence)
     return finding(rows, "identity", consumer_text(), F.lit(47), words, F.lit("made again"))
 

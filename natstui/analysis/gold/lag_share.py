@@ -12,7 +12,7 @@ from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FALLING_BEHIND_S
 
 _PERCENTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
-_PERCENT = "of the time, the next message was younger; null if its age was never known"
+_PERCENT = "of the samples had a shorter waiting time; null if it was never known"
 
 LAG_SHARE = Table(
     "lag_share",
@@ -25,7 +25,7 @@ LAG_SHARE = Table(
         ("p95_s", "double", f"95 % {_PERCENT}"),
         ("p99_s", "double", f"99 % {_PERCENT}"),
         ("max_s", "double", "The longest wait"),
-        ("over_share", "double", "Share of these samples above the objective"),
+        ("over_share", "double", "Share of these samples with a waiting time above the objective"),
         ("leader", "string", "Server that led the consumer last"),
         ("pinned_client", "string", "Client that was pinned last"),
     ),

@@ -14,9 +14,9 @@ BUCKET = columns(
     ("series_id", "bigint", "Hash of session, names and creation time"),
     ("bucket_at_us", "bigint", "Start of the interval"),
     ("last_at_us", "bigint", "Last sample in the interval"),
-    ("covered_s", "double", "Time in the interval over which changes are known"),
+    ("covered_s", "double", "Observed time within the interval"),
     ("samples_count", "bigint", "Samples in the interval"),
-    ("resets_count", "bigint", "Times that a counter decreased"),
+    ("resets_count", "bigint", "How often a counter decreased"),
 )
 
 
@@ -82,7 +82,7 @@ CONSUMER_RATE = Table(
         (
             "repeated_msgs",
             "bigint",
-            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+            "Minimum redeliveries (deliveries minus the advance of the stream sequence)",
         ),
         ("pending_first_msgs", "bigint", "Unprocessed messages at the first sample"),
         ("pending_last_msgs", "bigint", "Unprocessed messages at the last sample"),

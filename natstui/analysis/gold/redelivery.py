@@ -27,7 +27,7 @@ REDELIVERY = Table(
         (
             "repeated_msgs",
             "bigint",
-            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+            "Minimum redeliveries (deliveries minus the advance of the stream sequence)",
         ),
         (
             "repeated_share",
@@ -54,7 +54,7 @@ HOT_SPOT = Table(
         (
             "repeated_msgs",
             "bigint",
-            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+            "Minimum redeliveries (deliveries minus the advance of the stream sequence)",
         ),
         ("naks_count", "bigint", "Naks in the interval"),
         ("given_up_count", "bigint", "Messages dropped after max deliver in the interval"),
@@ -194,7 +194,7 @@ def terminated(consumers: DataFrame) -> DataFrame:
     """Return findings about consumers whose clients terminated messages, which may be meant."""
     rows, count = consumers.where(F.col("terminated_count") > 0), F.col("terminated_count")
     sentence = F.concat(counted(count, "message"), F.lit(" terminated by the client"))
-    evidence = F.lit("the client has decided that they are not delivered again")
+    evidence = F.lit("the client asked not to redeliver them")
     words = (sentence, evidence)
     return finding(rows, "redelivery", consumer_text(), F.lit(32), words, F.lit(TERMINATED))
 
@@ -225,7 +225,9 @@ def never_settled(messages: DataFrame) -> DataFrame:
     # The most delivered one is the example of them all.
     often = F.least(F.log10(F.coalesce("deliveries_count", F.lit(0)) + 1), F.lit(9)) / 10
     weight = F.when(F.col("given_up"), 62).otherwise(45) + often
-    fate = F.when(F.col("given_up"), "was given up").otherwise("comes back again and again")
+    fate = F.when(F.col("given_up"), "was dropped after max deliver").otherwise(
+        "is redelivered again and again"
+    )
     sentence = F.format_string("message %d %s", F.col("stream_seq"), fate)
     deliveries = F.coalesce("deliveries_count", F.lit(0))
     evidence = F.concat_ws(
@@ -270,7 +272,7 @@ ANSWERS = (
             "Poison messages",
             ("session", "stream", "consumer", "stream_seq", "deliveries_count", "naks_count",
              "given_up", "acked", "first_at_us"),
-            "No poison messages were announced.",
+            "The server reported no poison message.",
         ),
         sorted_by=("-deliveries_count",),
     ),

@@ -18,8 +18,8 @@ SERVER_ROLE = Table(
         ("server", "string", "Name of the server"),
         ("streams_count", "bigint", "Streams that the server led at their last sample"),
         ("consumers_count", "bigint", "Consumers that the server led at their last sample"),
-        ("led_share", "double", "Share of samples with a leader that this server led"),
-        ("left_count", "bigint", "Times that a stream or consumer got another leader"),
+        ("led_share", "double", "Share led by this server, of all samples with a leader"),
+        ("left_count", "bigint", "How often a stream or consumer got another leader"),
     ),
 )
 

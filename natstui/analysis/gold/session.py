@@ -14,7 +14,7 @@ from natstui.analysis.tables import SESSION, Table, columns
 
 SESSION_SUMMARY = Table(
     "session",
-    "What was read of each session, and what was not readable.",
+    "What could be read of each session, and what could not.",
     columns(
         SESSION,
         ("start_at_us", "bigint", "First poll"),
@@ -26,13 +26,17 @@ SESSION_SUMMARY = Table(
         ("consumers_count", "bigint", "Consumers seen; recreated ones count twice"),
         ("consumer_samples_count", "bigint", "Consumer samples"),
         ("segments_count", "bigint", "Files"),
-        ("corrupt_segments_count", "bigint", "Sealed files that are cut off or damaged"),
+        ("corrupt_segments_count", "bigint", "Closed files that are cut off or damaged"),
         (
             "torn_lines_count",
             "bigint",
             "Lines ignored because they were incomplete or not readable",
         ),
-        ("unfinished_lines_count", "bigint", "Incomplete last lines of open files, among these"),
+        (
+            "unfinished_lines_count",
+            "bigint",
+            "Of these ignored lines: incomplete last lines of open files",
+        ),
         ("unknown_lines_count", "bigint", "Lines ignored because their kind is unknown"),
         ("size_bytes", "bigint", "Size on disk"),
         ("damage", "string", "Files not read completely, with the ignored lines of each"),
@@ -126,7 +130,9 @@ def damaged(sessions: DataFrame) -> DataFrame:
 def findings_not_known(sessions: DataFrame) -> DataFrame:
     """Return findings about recordings that hold no findings and were not judged."""
     rows = sessions.where(F.col("not_judged").isNotNull())
-    sentence = F.lit("its findings are not known: it holds none, and it was not judged")
+    sentence = F.lit(
+        "its findings are unknown: the recording has none, and they could not be computed"
+    )
     words = (sentence, F.col("not_judged"))
     return finding(rows, RECORDING, F.col("session"), F.lit(34), words, F.lit(NOT_JUDGED))
 

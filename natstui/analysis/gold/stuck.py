@@ -47,10 +47,10 @@ STUCK = Table(
     "outstanding.",
     CONSUMER_IDENTITY
     + columns(
-        ("start_at_us", "bigint", "First sample at this floor"),
-        ("end_at_us", "bigint", "Last sample at this floor"),
+        ("start_at_us", "bigint", "First sample at this ack floor"),
+        ("end_at_us", "bigint", "Last sample at this ack floor"),
         ("duration_s", "double", "Between the two"),
-        ("open", "boolean", "Whether it lasted until the recording of the consumer ended"),
+        ("open", "boolean", "Whether the period lasted until the recording of the consumer ended"),
         (
             "cause",
             "string",

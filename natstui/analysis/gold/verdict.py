@@ -40,7 +40,7 @@ _SURE_COUNT = 3
 
 VERDICT = Table(
     "verdict",
-    "The ten things most worth looking at.",
+    "The ten most important findings.",
     columns(
         ("rank_count", "bigint", "1 for the most important"),
         SESSION,

@@ -147,8 +147,8 @@ def heat_map(result: Result, session: str, axis: Axis) -> str:
     told = "; ".join(f"{_named(many[0])}: {counted(total, 'repeat')}" for many, total in rows)
     width = duration_text(float(rows[0][0][0]["width_s"]))
     return (
-        "<figure><figcaption>The darker, the more messages came again "
-        f"(at most {most:,} in {width})</figcaption>"
+        f"<figure><figcaption>The darker, the more messages were redelivered (at most {most:,} "
+        f"in {width})</figcaption>"
         + chart_of("heat", "Repeated deliveries", told, drawn + axis.ticks())
         + "</figure>"
     )
@@ -184,9 +184,9 @@ def slopes(result: Result) -> str:
     left = len(rows) - MOST_SLOPES
     more = f"<p>{left} more changes are in the table Comparison.</p>" if left > 0 else ""
     return (
-        "<section><h2>What changed</h2><p>From the baseline, left, to the session compared, "
-        "right; the upright line is where the true value lies (99.8 % sure).</p>"
-        f'<div class="slopes">{figures}</div>{more}</section>'
+        "<section><h2>What changed</h2><p>Left: the baseline, right: the compared session. The "
+        "vertical line is the range of the true value (99.8 % sure).</p><div "
+        f'class="slopes">{figures}</div>{more}</section>'
     )
 
 

@@ -9,7 +9,7 @@ from natstui.units import counted, duration_text, moment_text
 
 Fact = tuple[str, str]
 _AWAY = {
-    "unavailable": "what could not be read",
+    "unavailable": "data that could not be read",
     "disconnected": "the time without a connection",
 }
 """Kind of availability → what was not recorded because of it."""
@@ -77,14 +77,14 @@ def _gaps(result: Result, session: str, row: Result) -> str:
 def _not_recorded(result: Result, session: str, about: Result, row: Result) -> list[str]:
     found = []
     if about and not about.get("payloads"):
-        found.append("payloads of messages, because nobody asked for them")
+        found.append("payloads of messages, because recording them was not requested")
     if about.get("redacted"):
         found.append("names, which were replaced by pseudonyms")
     dropped = about.get("dropped")
     if isinstance(dropped, dict):
         at_us = dropped.get("until_at_us")
         until = moment_text(at_us if isinstance(at_us, int) else None)
-        found.append(f"what was before {until} {ZONE}, deleted: {dropped.get('reason')}")
+        found.append(f"everything before {until} {ZONE}, deleted: {dropped.get('reason')}")
     if row.get("damage"):
         found.append(f"what is damaged: {row['damage']}")
     if row.get("not_judged"):

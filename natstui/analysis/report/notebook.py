@@ -51,7 +51,11 @@ for row in rows(verdict, *told):
     print(f"   {{row['evidence']}}")
     print(f"   -> {{row['advice']}}")""",
     ),
-    ("markdown", "## Load\n\nEverything together, in buckets that fit the length of the session."),
+    (
+        "markdown",
+        "## Load\n\nAll streams and consumers together, in intervals that fit the "
+        "length of the session.",
+    ),
     (
         "code",
         """picture = gold("picture").orderBy("session", "rank_count", "bucket_at_us")

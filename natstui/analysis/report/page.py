@@ -24,11 +24,11 @@ _LONG = ("sentence", "evidence", "detail", "advice")
 _TOLD = "verdict"
 """The table that stands above all as a list."""
 _TOOLS = (
-    '<div class="tools" hidden><button type="button" data-zoom="in">Zoom in</button>'
-    '<button type="button" data-zoom="out">Zoom out</button>'
-    '<button type="button" data-zoom="all">Whole session</button>'
-    "<span>Drag over a chart to zoom all; in a chart the keys ← → move, + − zoom, 0 shows all."
-    '</span></div><p class="said" aria-live="polite"></p>'
+    '<div class="tools" hidden><button type="button" data-zoom="in">Zoom in</button><button '
+    'type="button" data-zoom="out">Zoom out</button><button type="button" '
+    'data-zoom="all">Whole session</button><span>Drag over a chart to zoom all charts. Keys in '
+    'a chart: ← → move, + − zoom, 0 shows all.</span></div><p class="said" '
+    'aria-live="polite"></p>'
 )
 
 

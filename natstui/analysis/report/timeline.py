@@ -12,7 +12,7 @@ from natstui.model.findings.catalogue import account, consumers, streams
 from natstui.units import duration_text, moment_text
 
 LOOKS = {
-    "lost": "messages lost, given up or refused",
+    "lost": "messages lost, dropped or refused",
     "stuck": "stuck",
     "unreachable": "unreachable or without a leader",
     "redelivering": "redelivering",
@@ -97,7 +97,11 @@ def timeline(result: Result, session: str, axis: Axis) -> str:
         f"{name}: {', '.join(s.told for s in spans[:3])}" for name, spans in shown[:5]
     )
     left = len(lanes) - len(shown)
-    more = f"<p>{left} more had something too: the tables below name them.</p>" if left else ""
+    more = (
+        f"<p>{left} more streams and consumers had problems: the tables below list them.</p>"
+        if left
+        else ""
+    )
     return (
         chart_of("lanes", "What happened when", told, drawn + axis.ticks())
         + _legend({span.look for _, spans in shown for span in spans})

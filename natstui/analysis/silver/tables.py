@@ -21,22 +21,22 @@ _WORKER = columns(
 _COUNTED = {
     "sent_msgs": "Sent",
     "sent_bytes": "Payload sent",
-    "acked_msgs": "Acknowledged by the server as newly stored",
+    "acked_msgs": "Messages that the server acknowledged as newly stored",
     "duplicate_acked_msgs": "Acknowledged as a duplicate",
-    "refused_msgs": "Acknowledged with an error",
-    "unanswered_msgs": "Not acknowledged in time",
-    "missed_msgs": "Due by the schedule but never sent",
+    "refused_msgs": "Messages that the server refused: publish acks with an error",
+    "unanswered_msgs": "Messages that were not acknowledged in time",
+    "missed_msgs": "Messages due by the schedule but never sent",
     "received_msgs": "Received",
     "received_bytes": "Payload received",
-    "redelivered_msgs": "Received with a delivery count above 1",
-    "duplicate_msgs": "Received again by this worker",
-    "out_of_order_msgs": "Received out of order, after a later message",
+    "redelivered_msgs": "Messages received with a delivery count above 1",
+    "duplicate_msgs": "Messages received again by this worker",
+    "out_of_order_msgs": "Messages received out of order, after a later one",
     "acks_sent_msgs": "Acknowledgements sent",
     "acks_confirmed_msgs": "Double acks that the server confirmed",
     "naks_sent_msgs": "Negative acknowledgements sent",
     "terms_sent_msgs": "Terminations sent",
-    "never_acked_msgs": "Not acknowledged on purpose",
-    "foreign_msgs": "Received, but not sent by this run",
+    "never_acked_msgs": "Messages left unacknowledged on purpose",
+    "foreign_msgs": "Messages received that this run did not send",
 }
 
 
@@ -59,8 +59,12 @@ BENCH_LATENCY = Table(
     _RUN
     + _WORKER
     + columns(
-        ("metric", "string", "ack, e2e, store, rtt or response"),
-        ("corrected", "boolean", "Whether latency is counted from the due time, not from sending"),
+        ("metric", "string", "Kind of latency: ack, e2e, store, rtt or response"),
+        (
+            "corrected",
+            "boolean",
+            "Whether latency starts at the due time (true) or at sending (false)",
+        ),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
         ("latencies_count", "bigint", "Latencies in the bucket"),
@@ -77,27 +81,31 @@ BENCH_RESULT = Table(
         ("title", "string", "Title of the scenario"),
         ("started_at_us", "bigint", "Start of the measured part"),
         ("duration_s", "double", "Length of the measured part"),
-        ("verdict", "string", "ok, incomplete, failed or stopped"),
+        ("verdict", "string", "Verdict: ok, incomplete, failed or stopped"),
         ("partial", "boolean", "Whether the run ended before its planned end"),
         ("publish_per_s", "double", "Messages published per second"),
         ("receive_per_s", "double", "Messages received per second"),
         ("fan_out_ratio", "double", "Messages received per message stored or sent"),
-        ("fairness_ratio", "double", "Jain's index over the workers"),
+        (
+            "fairness_ratio",
+            "double",
+            "How evenly workers share the load (Jain's index, 1: evenly)",
+        ),
         ("sent_msgs", "bigint", "Sent"),
-        ("acked_msgs", "bigint", "Acknowledged by the server as newly stored"),
+        ("acked_msgs", "bigint", "Messages that the server acknowledged as newly stored"),
         ("duplicate_acked_msgs", "bigint", "Acknowledged as a duplicate"),
-        ("refused_msgs", "bigint", "Acknowledged with an error"),
-        ("unanswered_msgs", "bigint", "Not acknowledged in time"),
-        ("missed_msgs", "bigint", "Due by the schedule but never sent"),
+        ("refused_msgs", "bigint", "Messages that the server refused: publish acks with an error"),
+        ("unanswered_msgs", "bigint", "Messages that were not acknowledged in time"),
+        ("missed_msgs", "bigint", "Messages due by the schedule but never sent"),
         ("stored_msgs", "bigint", "Stored messages, as reported by the server"),
         ("expected_msgs", "bigint", "Messages that all receivers should have received together"),
         ("received_msgs", "bigint", "Received"),
         ("distinct_msgs", "bigint", "Different messages received"),
-        ("redelivered_msgs", "bigint", "Received with a delivery count above 1"),
-        ("duplicate_msgs", "bigint", "Received more than once"),
-        ("lost_msgs", "bigint", "Expected but never received"),
-        ("out_of_order_msgs", "bigint", "Received out of order, after a later message"),
-        ("closes", "boolean", "Whether the sums of the account agree"),
+        ("redelivered_msgs", "bigint", "Messages received with a delivery count above 1"),
+        ("duplicate_msgs", "bigint", "Messages received more than once"),
+        ("lost_msgs", "bigint", "Messages expected but never received"),
+        ("out_of_order_msgs", "bigint", "Messages received out of order, after a later one"),
+        ("closes", "boolean", "Whether the message counts add up"),
     ),
 )
 
@@ -159,12 +167,12 @@ ACK_TIME = _event_table(
         (
             "repeated_count",
             "bigint",
-            "Samples of redelivered messages; given in one of the rows only",
+            "Samples of redelivered messages; written in only one of the rows",
         ),
         (
             "left_out_count",
             "bigint",
-            "Samples that arrived too fast to be read; given in one of the rows only",
+            "Samples not read because they arrived too fast; written in only one of the rows",
         ),
     ),
 )
@@ -175,7 +183,11 @@ FINDING = _event_table(
     "A row each time that a finding began, changed or ended.",
     _NAMED,
     *columns(
-        ("part", "string", "Part of the subject, as a source, or data that cannot be read"),
+        (
+            "part",
+            "string",
+            "Part of the stream concerned, such as a source, or the data that cannot be read",
+        ),
         ("created_at_us", "bigint", "When the stream or consumer was created; 0 for others"),
         ("at_us", "bigint", "When the finding was reported"),
         ("code", "string", "Of the catalogue"),
@@ -195,7 +207,7 @@ EVENT = Table(
         ("session", "string", "Folder name of the recording"),
         ("at_us", "bigint", "When"),
         ("kind", "string", "Kind of record"),
-        ("what", "string", "The state, source or status"),
+        ("what", "string", "State, source or status of the event"),
         ("text", "string", "One sentence"),
     ),
 )
@@ -227,7 +239,11 @@ CONFIGURATION = _event_table(
 
 
 _SAMPLE = columns(
-    ("series_id", "bigint", "Hash of session, names and creation time: one line on a chart"),
+    (
+        "series_id",
+        "bigint",
+        "Hash of session, names and creation time; identifies one line of a chart",
+    ),
     ("at_us", "bigint", "When the server's reply with this row arrived"),
     ("mono_us", "bigint", "The same time on the recorder's monotonic clock"),
 )
@@ -241,9 +257,9 @@ _STEP = columns(
 )
 _PEERS = columns(
     ("leader", "string", "Name of the leader; null if there is none or it is unknown"),
-    ("peers_count", "bigint", "Replicas without the leader"),
+    ("peers_count", "bigint", "Number of replicas, not counting the leader"),
     ("away_peers_count", "bigint", "Replicas without contact to the leader"),
-    ("peer_lag_msgs", "bigint", "Raft entries that the most lagging replica is behind"),
+    ("peer_lag_msgs", "bigint", "Lag of the slowest replica, in Raft entries"),
 )
 
 STREAM_SAMPLE = Table(
@@ -265,7 +281,7 @@ STREAM_SAMPLE = Table(
         (
             "upstream_lag_msgs",
             "bigint",
-            "Messages that the most lagging mirror or source is behind",
+            "Lag of the slowest mirror or source, in messages",
         ),
     )
     + _PEERS
@@ -343,7 +359,7 @@ POLL = Table(
         ("interval_us", "bigint", "Pause between polls"),
         ("elapsed_us", "bigint", "Duration of the poll"),
         ("api_rtt_us", "bigint", "Round trip of one API request"),
-        ("requests_count", "bigint", "API requests of the poll"),
+        ("requests_count", "bigint", "API requests that the poll made"),
         ("received_bytes", "bigint", "Bytes received"),
         ("backoff_reason", "string", "Why the pause was longer than configured"),
         (
@@ -384,14 +400,18 @@ SEGMENT = Table(
             "bigint",
             "Lines ignored because they are incomplete or not readable",
         ),
-        ("unfinished_lines_count", "bigint", "Incomplete last lines of open files, among these"),
+        (
+            "unfinished_lines_count",
+            "bigint",
+            "Of these ignored lines: incomplete last lines of open files",
+        ),
         (
             "unknown_lines_count",
             "bigint",
             "Lines ignored because this version does not know their kind",
         ),
-        ("missing_lines_count", "bigint", "Records missing in a sealed segment"),
-        ("corrupt", "boolean", "Whether a sealed segment is incomplete or damaged"),
+        ("missing_lines_count", "bigint", "Records missing from a closed file of the recording"),
+        ("corrupt", "boolean", "Whether a closed file is incomplete or damaged"),
     ),
 )
 

@@ -51,7 +51,7 @@ _KNOWN = (
     (r"UNAUTHENTICATED", "the Spark Connect server refused the token"),
     (
         _GONE,
-        "a folder or file went away while it was read",
+        "a folder or file was removed while it was read",
     ),
     (
         r"Read-only file system",
@@ -132,7 +132,7 @@ def jvm_was_killed(exit_code: int | None) -> AnalysisError | None:
             "Spark's Java was killed: the machine ran out of memory, or somebody ended it; give "
             "it less with --memory, or close other programs"
         )
-    return AnalysisError(f"Spark's Java ended under way (exit code {exit_code})")
+    return AnalysisError(f"Spark's Java process ended unexpectedly (exit code {exit_code})")
 
 
 def _whole_text(error: BaseException) -> str:

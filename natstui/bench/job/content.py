@@ -64,8 +64,8 @@ def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
         size_bytes = max(map(len, payload_texts(role.payload)))
         if size_bytes > most_bytes:
             raise UsageError(
-                f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are more than the"
-                f" {bytes_text(most_bytes)} that the server takes (max_payload)"
+                f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are larger than "
+                f"max_payload of the server, {bytes_text(most_bytes)}"
             )
 
 

@@ -34,80 +34,89 @@ def check(plan: BenchmarkPlan, where: str) -> None:
 def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
     """Yield everything that is wrong."""
     if not plan.roles:
-        yield "there is no role"
+        yield "no role is defined"
     names = [role.name for role in plan.roles]
     for name in names:
         if not _NAME.fullmatch(name):
-            yield f"role name {name!r} is not made of letters, digits, - and _"
+            yield f"role name {name!r} is not valid: use letters, digits, - and _"
         if names.count(name) > 1:
             yield f"two roles are named {name!r}"
     if (count := sum(role.workers_count for role in plan.roles)) > MOST_WORKERS_IN_ALL:
-        yield f"{count} workers in all are more than {MOST_WORKERS_IN_ALL}"
+        yield f"{count} workers are too many: at most {MOST_WORKERS_IN_ALL} in all roles together"
     for role in plan.roles:
         for mistake in _in_role(role, plan):
             yield f"role {role.name!r}: {mistake}"
     for fault in plan.faults:
         if fault.role not in names:
-            yield f"a fault is about role {fault.role!r}, which there is not"
+            yield f"a fault names role {fault.role!r}, which does not exist"
     if plan.duration_s is not None and plan.duration_s <= 0:
-        yield "the duration is not longer than 0"
+        yield "the duration must be longer than 0"
 
 
 def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     yield from _numbers(role)
     pattern, traits = role.pattern, role.traits
     if not _SUBJECT.fullmatch(role.subject):
-        yield f"{role.subject!r} is not a subject without wildcards"
+        yield f"{role.subject!r} must be a subject without wildcards"
     if role.subject.split(".")[0] in _OF_THE_SERVER and (traits.sends or traits.answers):
-        yield f"{role.subject!r} belongs to the server: what is sent there is a request to it"
+        yield f"{role.subject!r} belongs to the server: messages there are requests to the server"
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
     if traits.needs_responses:
         yield from _in_conversation(role, plan)
     if traits.has_end and role.total_msgs is None and plan.duration_s is None:
-        yield "neither msgs nor a duration says when it ends"
+        yield "the run has no end: set msgs or a duration"
     if traits.consumes and role.acks == "all" and role.nak_ratio + role.never_ack_ratio:
-        yield "where acks are all, no single message can be left unacknowledged"
+        yield "with acks 'all', single messages cannot be left unacknowledged"
     if role.payload.kind == "file" and not Path(role.payload.file or "").is_file():
         yield f"the payload file {role.payload.file!r} does not exist"
     if role.payload.duplicate_ratio and not role.payload.msg_ids:
-        yield "duplicates need msg-ids, or nobody can tell that they are"
+        yield "duplicates need msg-ids: without an id the server cannot detect them"
     if role.queue is not None and not traits.has_queue:
-        yield f"pattern {pattern} takes no queue group"
+        yield f"pattern {pattern} works without a queue group"
 
 
 def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     """Yield what is wrong with requests and responses over streams."""
     if plan.responses is None:
-        yield f"pattern {role.pattern} needs a table [responses], the stream they come back over"
+        yield f"pattern {role.pattern} needs a table [responses]: the stream for its responses"
     elif not plan.responses.create:
-        yield "the stream of the responses is made for the run: name one that does not exist"
+        yield "the stream of the responses is created for the run: use a name that does not exist"
     if role.payload.kind != "json" and role.payload.size_bytes < LEAST_REQUEST_BYTES:
-        yield f"{role.payload.size_bytes} bytes are too few to hold who sent the request, and when"
+        yield (
+            f"{role.payload.size_bytes} bytes are too small: a request contains its sender "
+            "and time"
+        )
     if role.traits.responds and (role.acks not in ("explicit", "double") or role.consumer):
-        yield "responders ack each request, through a consumer made for the run"
+        yield "responders need acks 'explicit' or 'double', and no consumer of their own"
     if role.nak_ratio + role.term_ratio + role.never_ack_ratio:
         yield "every request gets a response: leave out naks, terms and never-acked"
 
 
 def _numbers(role: Role) -> Iterator[str]:
     if not 1 <= role.workers_count <= _MOST_WORKERS:
-        yield f"{role.workers_count} workers are not between 1 and {_MOST_WORKERS}"
+        yield (
+            f"the number of workers must be between 1 and {_MOST_WORKERS}, not "
+            f"{role.workers_count}"
+        )
     for name in ("nak_ratio", "term_ratio", "never_ack_ratio"):
         if not 0 <= getattr(role, name) <= 1:
-            yield f"{name.removesuffix('_ratio')} share {getattr(role, name)} is not 0 … 1"
+            yield (
+                f"{name.removesuffix('_ratio')} share {getattr(role, name)} must be between 0 "
+                "and 1"
+            )
     if not 0 <= role.payload.duplicate_ratio < 1:
-        yield f"share of duplicates {role.payload.duplicate_ratio} is not 0 … 1"
+        yield f"share of duplicates {role.payload.duplicate_ratio} must be from 0 to below 1"
     if min(role.batch_msgs, role.window_msgs, role.subjects_count) < 1:
-        yield "batch, window and subjects are at least 1"
+        yield "batch, window and subjects must be at least 1"
     if role.payload.size_bytes < 0 or (role.payload.size_max_bytes or 0) < 0:
-        yield "a size is not negative"
+        yield "a size must not be negative"
     if role.total_msgs is not None and role.total_msgs < 1:
-        yield f"msgs is {role.total_msgs}, and at least 1 is needed to measure anything"
+        yield f"msgs must be at least 1, not {role.total_msgs}"
     if any(min(one.start_per_s, one.end_per_s) < 0 for one in role.schedule):
-        yield "a rate is not negative"
+        yield "a rate must not be negative"
     if any(max(one.start_per_s, one.end_per_s) <= 0 for one in role.schedule):
-        yield "a rate is above 0"
+        yield "a rate must be above 0"
 
 
 def sized(payload: Payload) -> Payload:

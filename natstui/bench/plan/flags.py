@@ -54,7 +54,7 @@ def _change_new_stream(plan: BenchmarkPlan, **changes: Any) -> BenchmarkPlan:
     if plan.stream is None:
         raise ValueError("this benchmark works without a stream")
     if not plan.stream.create:
-        raise ValueError("the stream exists already: give it to one that is made, with --create")
+        raise ValueError("the stream exists already: this option works only with --create")
     return replace(plan, stream=replace(plan.stream, **changes))
 
 
@@ -78,7 +78,9 @@ def _sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
         return _change_roles(plan, _sends, slower, "sends")
     if any(role.traits.answers for role in plan.roles):
-        raise ValueError("a service answers at once here; natstui reply NAME --sleep waits")
+        raise ValueError(
+            "a service in a benchmark replies at once; for a delay use natstui reply NAME --sleep"
+        )
     return _change_roles(
         plan,
         lambda role: role.traits.receives,
@@ -108,9 +110,9 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     """Spread messages over subjects; a stream that is made for them takes them all."""
     count = parse_count(value)
     if count < 2:
-        raise ValueError("give 2 or more: a subject for each message is not supported")
+        raise ValueError("use 2 or more: a subject for each message is not supported")
     if any(map(_puts_or_gets, plan.roles)) and not any(map(_sends, plan.roles)):
-        raise ValueError("a benchmark that reads stored messages takes no subject")
+        raise ValueError("a benchmark that reads stored messages has no subject")
     plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))
     if plan.stream is None or plan.stream.history_count is not None:
         return plan
@@ -120,7 +122,7 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 def _random(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     if all(role.subjects_count == 1 for role in plan.roles):
-        raise ValueError("there is one subject only: say --multisubject as well")
+        raise ValueError("there is only one subject: add --multisubject")
     return _change_roles(
         plan, _puts_or_gets, lambda role: replace(role, subjects_random=True), "sends"
     )
@@ -143,13 +145,13 @@ def _keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 def _dedup(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     if plan.stream is None:
-        raise ValueError("only a stream refuses what it has already")
+        raise ValueError("only a stream detects duplicates")
     return _change_payloads(plan, lambda payload: replace(payload, msg_ids=True))
 
 
 def _consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if any(role.traits.is_push for role in plan.roles):
-        raise ValueError("a push consumer is always made for the run: leave its name out")
+        raise ValueError("a push consumer is always created for the run: omit its name")
     return _change_roles(
         plan, _consumes, lambda role: replace(role, consumer=value), "shares a consumer"
     )
@@ -167,7 +169,7 @@ def _filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
         return plan
     stream = plan.stream.name if plan.stream is not None else "STREAM"
     made = f"natstui consumer add {stream} NAME --pull --filter {value}"
-    raise ValueError(f"make a consumer with it first, {made}, then say --consumer NAME")
+    raise ValueError(f"first create a consumer with this filter, {made}, then use --consumer NAME")
 
 
 def _purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
@@ -176,14 +178,14 @@ def _purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
         raise ValueError("this benchmark works without a stream")
     if not plan.stream.create:
         name = plan.stream.name
-        raise ValueError(f"a benchmark empties no stream: natstui stream purge {name} asks first")
+        raise ValueError(f"a benchmark never purges a stream: use natstui stream purge {name}")
     return plan
 
 
 def _persist(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     name = plan.stream.name if plan.stream is not None else "STREAM"
     made = f"natstui stream add {name} --persist-mode async"
-    raise ValueError(f"make the stream first, {made}, then say --stream {name} without --create")
+    raise ValueError(f"first create the stream, {made}, then use --stream {name} without --create")
 
 
 def _outstanding(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
@@ -374,7 +376,7 @@ def _stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
     if plan.stream is None:
         raise ValueError("this scenario works without a stream")
     if name == "storage" and value not in ("file", "memory"):
-        raise ValueError(f"{value!r} is not file or memory")
+        raise ValueError(f"{value!r} must be file or memory")
     changes: dict[str, Any] = {name: value}
     if plan.responses is not None and name != "name":
         plan = replace(plan, responses=replace(plan.responses, **changes))

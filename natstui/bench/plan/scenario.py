@@ -204,7 +204,9 @@ def find_scenario(name: str) -> BenchmarkPlan:
         return read_scenario(read_given(path, MOST_TEXT_BYTES).decode(), name)
     except FileNotFoundError as error:
         names = ", ".join(ready)
-        raise UsageError(f"no scenario {name!r}: it is no file, and ready are {names}") from error
+        raise UsageError(
+            f"no scenario {name!r}: it is neither a file nor built-in; built-in are {names}"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the scenario {name!r} cannot be read: {error}") from error
 

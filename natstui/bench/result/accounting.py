@@ -88,7 +88,7 @@ class WorkerBook:
     reported: Counts
     """The sum of its reports."""
     totals: Counts | None
-    """Its own totals; None when it ended without its last word."""
+    """Its own totals; None when it sent no final report."""
     seen: dict[str, dict[str, str]] | None
     publisher_id: int = 0
     due_from: Mapping[int, int] = field(default_factory=dict)
@@ -350,8 +350,8 @@ def _deliveries(
         redelivered += span.redelivered_msgs(stored, counted, received)
         if received > span.delivered_msgs:
             missing.append(
-                f"role {group.role.name} received {received} deliveries,"
-                f" and the server made {span.delivered_msgs}"
+                f"role {group.role.name} received {received} deliveries, but the server counts "
+                f"{span.delivered_msgs}"
             )
     known = any(span is not None for span in spans)
     return _Deliveries(
@@ -424,7 +424,7 @@ def _unreported(books: Sequence[WorkerBook]) -> list[str]:
     sentences = []
     for book in books:
         if book.totals is None:
-            sentences.append(f"worker {book.name} ended without its last word")
+            sentences.append(f"worker {book.name} sent no final report")
         elif book.totals != book.reported:
             sentences.append(f"the reports of worker {book.name} do not add up to its totals")
     return sentences
@@ -438,8 +438,8 @@ def _unanswered(books: Sequence[WorkerBook], stored_msgs: int | None) -> list[st
     answered = counts.acked_msgs + counts.duplicate_acked_msgs + counts.refused_msgs
     if answered + counts.unanswered_msgs != counts.sent_msgs:
         sentences.append(
-            f"{counts.sent_msgs} sent, but {answered} answered"
-            f" and {counts.unanswered_msgs} unanswered"
+            f"{counts.sent_msgs} messages sent, but {answered} replies and "
+            f"{counts.unanswered_msgs} without a reply"
         )
     most = counts.acked_msgs + counts.unanswered_msgs
     if stored_msgs is not None and not counts.acked_msgs <= stored_msgs <= most:

@@ -118,7 +118,7 @@ def _is_sound(timeline: Timeline) -> bool:
 def _not_single(name: str, run: SavedRun) -> str:
     if len(run.results) != 1:
         return f"{name} has {len(run.results)} repetitions: merge takes runs without --repeat"
-    return f"{name} does not say when its messages came: an older natstui saved it"
+    return f"{name} has no times of its messages: an older natstui saved it"
 
 
 def _common(

@@ -203,18 +203,18 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if bound:
         yield f"client-bound: {', '.join(bound)} used over 90 % of a core; the server can do more"
     if accounting.missed_msgs > _MISSED_RATIO * max(accounting.sent_msgs, 1):
-        yield f"missed its rate: {accounting.missed_msgs} messages were owed and never sent"
+        yield f"missed its rate: {accounting.missed_msgs} messages were due but never sent"
     if accounting.unread_msgs:
-        yield f"{accounting.unread_msgs} deliveries were read by nobody: their worker was gone"
+        yield f"{accounting.unread_msgs} deliveries were not read: their worker had ended"
     if accounting.unsettled_msgs:
         yield (
-            f"{accounting.unsettled_msgs} deliveries were not settled when it ended: the server"
-            " makes them again after the ack wait; a longer drain waits for them"
+            f"{accounting.unsettled_msgs} deliveries were not acknowledged at the end: the "
+            "server redelivers them after ack wait; a longer drain waits for them"
         )
     if accounting.foreign_msgs:
         yield f"{accounting.foreign_msgs} messages came from other senders and are not counted"
     if accounting.retried_msgs:
-        yield f"{accounting.retried_msgs} messages were sent again: the server was coming back"
+        yield f"{accounting.retried_msgs} messages were sent again while the server was restarting"
     yield from accounting.complaints
 
 

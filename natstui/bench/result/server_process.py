@@ -48,7 +48,7 @@ class ServerProcess:
             return cls(None, unknown="the server's process cannot be seen by this user")
         name = Path(f"/proc/{pid}/comm").read_text("utf-8").strip()
         if name != "nats-server":
-            return cls(None, unknown=f"the server is behind another process, {name}")
+            return cls(None, unknown=f"the connection goes through another process, {name}")
         return cls(pid, _cpu_s(pid) or 0.0, time.monotonic())
 
     def until_now(self) -> ServerCpu:

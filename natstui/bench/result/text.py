@@ -130,7 +130,7 @@ def _latencies(figures: Metrics) -> Iterator[str]:
         if name in LATENCY_WORDS:
             yield f"             {name:<16}  {LATENCY_WORDS[name]}"
     if any(name.endswith(".uncorrected") for name in shown):
-        yield f"             {'uncorrected':<16}  from when it was sent, though it was due before"
+        yield f"             {'uncorrected':<16}  counted from sending, not from the due time"
 
 
 def _ms(latency_ns: float | None) -> str:
@@ -142,7 +142,7 @@ def _ms(latency_ns: float | None) -> str:
 
 def _server(result: BenchmarkResult) -> str:
     if result.server_cpu_ratio is None:
-        return f"CPU unknown: {result.server_cpu_unknown or 'it was not measured'}"
+        return f"CPU unknown: {result.server_cpu_unknown or 'CPU use was not measured'}"
     return f"CPU {result.server_cpu_ratio:.0%} of one core"
 
 

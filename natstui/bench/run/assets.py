@@ -177,7 +177,9 @@ class RunAssets:
             if not role.traits.sends and not role.traits.answers:
                 continue
             if overlap(sent_subject(role), f"{self.client.prefix}.>"):
-                raise Refused(f"{role.subject} is where the server takes requests: it is no load")
+                raise Refused(
+                    f"{role.subject} is for requests to the server: a benchmark cannot use it"
+                )
 
     def _name_to_type(
         self, consumers: tuple[str, ...], streams: tuple[str, ...], *, is_loss: bool
@@ -214,7 +216,7 @@ class RunAssets:
         ]
         count = info["state"]["messages"]
         if count and not consumers and info["config"]["retention"] == "workqueue":
-            lines.append(f"up to {count:,} messages of {stream} are taken")
+            lines.append(f"up to {count:,} messages of {stream} are consumed")
         return lines
 
     async def _storing_streams(self, role: Role) -> tuple[str, ...]:

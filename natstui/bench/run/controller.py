@@ -158,8 +158,8 @@ def _check_stamp(begun: Payload, changed: Role) -> None:
     least_bytes = place.offset + place.width
     if changed.payload.size_bytes < least_bytes and not place.as_hex:
         raise Refused(
-            f"messages of this run carry a stamp, and need {least_bytes} bytes:"
-            " run it anew for smaller ones"
+            f"messages of this run contain a time stamp and need {least_bytes} bytes: start a "
+            "new run for smaller ones"
         )
 
 
@@ -371,7 +371,7 @@ class Benchmark:
             spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
         except NatstuiError as error:
             what = "stored" if stored is None else "delivered, so lost messages are unknown"
-            notes = (f"the server could not be asked what it {what}: {error}",)
+            notes = (f"natstui could not read what the server {what}: {error}",)
             state.failure = state.failure or error
         return RunOutcome(
             plan=self.plan,
@@ -416,7 +416,7 @@ class Benchmark:
             if one.traits.sends and role in (None, one.name) and self._rates[one.name]
         ]
         if not chosen:
-            raise NotFound("no role with a rate runs now: what runs is as fast as possible")
+            raise NotFound("no running role has a rate: all send as fast as possible")
         sentences, rates = [], []
         for one in chosen:
             now = segment_at(self._rates[one.name], self._state.elapsed_s())
@@ -437,10 +437,10 @@ class Benchmark:
         """
         state = self._state
         if not state.go_ns or self._max_payload_bytes is None:
-            raise Refused("the workers are starting: nobody does anything yet")
+            raise Refused("the workers are still starting: try again in a moment")
         found = [one for one in self._sending() if role in (None, one.name)]
         if not found:
-            raise NotFound("no role that sends runs now")
+            raise NotFound("no sending role is running")
         changed = [changed_payload(self.plan, one, text) for one in found]
         check_fits(replace(self.plan, roles=tuple(changed)), self._max_payload_bytes)
         sentences = []
@@ -480,7 +480,7 @@ class Benchmark:
         NotFound, and Refused while workers are starting.
         """
         if not self._state.go_ns:
-            raise Refused("the workers are starting: nobody does anything yet")
+            raise Refused("the workers are still starting: try again in a moment")
         names = self._started_count if role is None else (role,)
         # Who is added and still starts would not understand it.
         there = [
@@ -488,7 +488,7 @@ class Benchmark:
         ]
         chosen = there if role is None else there[-1:]
         if not chosen:
-            raise NotFound("there is no worker that could do nothing")
+            raise NotFound("no worker is running that could be frozen")
         goes_on = all(one.name in self._state.held for one in chosen)
         for member in chosen:
             self._hold(member, paused=not goes_on)
@@ -508,8 +508,8 @@ class Benchmark:
             raise NotFound(f"no role {role!r} runs in this benchmark")
         if found[0].traits.is_push and found[0].workers_count == 1:
             raise Refused(
-                f"the push consumer of role {role!r} was made for one receiver:"
-                " begin with two workers to add more"
+                f"the push consumer of role {role!r} has one receiver:"
+                " start the run with two workers to add more"
             )
         one = replace(found[0], schedule=self._rates[role])
         worker_id, number = self._started_count[role], len(state.pool.members)

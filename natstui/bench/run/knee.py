@@ -43,10 +43,10 @@ class Knee:
             if p99_ns[number] > max(BREAKS_ABOVE_NS, BREAKS_TIMES * best_ns):
                 held, above = self._steps[number - 1], self._steps[number]
                 return (
-                    f"the knee: {rate_text(held.end_per_s)} msgs/s held with p99"
-                    f" {duration_text(p99_ns[number - 1] / 1e9)}, at"
-                    f" {rate_text(above.end_per_s)} msgs/s it is"
-                    f" {duration_text(p99_ns[number] / 1e9)}"
+                    f"latency rises sharply above {rate_text(held.end_per_s)} msgs/s: p99 is "
+                    f"{duration_text(p99_ns[number - 1] / 1e9)} there, and "
+                    f"{duration_text(p99_ns[number] / 1e9)} at {rate_text(above.end_per_s)} "
+                    "msgs/s"
                 )
         return None
 
@@ -58,7 +58,10 @@ class Knee:
         if len(p99_ns) < len(self._steps):
             return None
         last = f"{rate_text(self._steps[-1].end_per_s)} msgs/s"
-        return f"no knee up to {last}: p99 is {duration_text(p99_ns[-1] / 1e9)} there"
+        return (
+            f"no sharp rise of latency up to {last}: p99 is "
+            f"{duration_text(p99_ns[-1] / 1e9)} there"
+        )
 
     def _p99_ns(self, count: int) -> list[int]:
         """Return the p99 of the first steps, up to one without latencies."""

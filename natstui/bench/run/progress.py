@@ -93,17 +93,17 @@ class Watcher:
         gives_up = all(traits.consumes and not traits.responds for traits in does)
         if gives_up and idle_s > IDLE_S:
             raise NatstuiError(
-                f"{count} messages came, and none for {IDLE_S:g} s: publish to"
-                f" {self._assets.stream}, or end it after a time (--duration)"
+                f"{count} messages arrived, then none for {IDLE_S:g} s: publish to "
+                f"{self._assets.stream}, or set an end (--duration)"
             )
         if idle_s > WORD_S and not self._has_said_that_it_waits:
             self._has_said_that_it_waits = True
             end = (
-                f"it ends when none comes for {IDLE_S:g} s"
+                f"the run ends when none arrives for {IDLE_S:g} s"
                 if gives_up
-                else "it goes on until stopped"
+                else "the run continues until stopped"
             )
-            self._state.log(f"waiting for messages: {count} came so far; {end}")
+            self._state.log(f"waiting for messages: {count} arrived so far; {end}")
 
     def _look_for_knee(self, elapsed_s: float) -> None:
         """End a stepped run as soon as latency broke: higher rates would show nothing new."""

@@ -132,12 +132,12 @@ class WorkerPool:
         return member
 
     def _heard(self, member: WorkerProcess, task: asyncio.Task[None]) -> None:
-        """Take it for dead when it was not understood: the run would wait for it for ever."""
+        """Take it for dead when its output cannot be read: the run would wait for it for ever."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _kill(member)
-            text = f"worker {member.name} was not understood: {error!r}"
+            text = f"worker {member.name} wrote output that cannot be read: {error!r}"
             member.failed, member.done, member.gone = (
                 WorkerFailure(sentence=text, exit_code=1),
                 None,

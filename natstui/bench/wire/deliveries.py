@@ -46,7 +46,9 @@ def read_deliveries(run: Run, consumer: tuple[str, str] | None = None) -> Delive
         is_own = tokens[skip - 2 : skip] == [name.encode() for name in consumer]
         # The rows of a run may differ in the digits of names.
         if not is_own or (replies[:, :start] != replies[0, :start]).any():
-            raise ProtocolBroken(f"a message came that this consumer did not deliver: {first!r}")
+            raise ProtocolBroken(
+                f"a message arrived that this consumer did not deliver: {first!r}"
+            )
     for token in tokens[skip : skip + 4]:
         columns.append(read_digits(replies[:, start : start + len(token)]))
         start += len(token) + 1

@@ -155,7 +155,7 @@ class Framer:
         if count is None:
             rows = rows[: _equal_rows(rows, layout)]
         if rows[:, -2:].tobytes() != _CRLF * len(rows):
-            raise ProtocolBroken("the server sent a message that is longer than it said")
+            raise ProtocolBroken("the server sent a message that is longer than announced")
         return Run(layout, rows, status)
 
     def _learn(self, line: bytes) -> Layout:

@@ -79,7 +79,7 @@ class BatchGetter:
             late_ns = time.monotonic_ns() - max(self._heard_ns, *asked_ns, 0)
             if self._open and late_ns > role.timeout_s * 1e9:
                 stream = self._job.orders.stream
-                raise RequestFailed(f"stream {stream} does not answer DIRECT.GET in batches")
+                raise RequestFailed(f"stream {stream} does not reply to DIRECT.GET in batches")
             waiting = asyncio.ensure_future(self._ended.wait())
             await asyncio.wait({waiting}, timeout=0.1)
             waiting.cancel()
@@ -192,5 +192,5 @@ def _failure(status: int, stream: str) -> NatstuiError:
     if status == 404:
         return NotFound(f"stream {stream} has no message to get")
     if status == 503:
-        return NotFound(f"nobody answers DIRECT.GET: does stream {stream} allow direct gets?")
+        return NotFound(f"no reply to DIRECT.GET: does stream {stream} allow direct gets?")
     return RequestFailed(f"stream {stream} refused a batch of gets: status {status}")

@@ -103,7 +103,9 @@ class WireLink:
         try:
             await self.nc.flush(timeout=timeout_s)
         except (nats.errors.Error, OSError) as error:
-            raise ServerGone(f"the server did not take everything in {timeout_s:g} s") from error
+            raise ServerGone(
+                f"the server did not accept all data within {timeout_s:g} s"
+            ) from error
 
     async def connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
         """Wait until there is a connection again; raise ServerGone when it does not come."""
@@ -114,7 +116,7 @@ class WireLink:
                 raise self.failure.result()
             if time.monotonic() > give_up or self.nc.is_closed:
                 raise ServerGone(
-                    f"the server went away and did not come back within {within_s:g} s"
+                    f"the server became unavailable and was not back within {within_s:g} s"
                 ) from cause
             await asyncio.sleep(_LOOK_S)
 
@@ -140,7 +142,7 @@ class WireLink:
         except NatstuiError as error:
             self.fail(error)
         except BaseException as error:
-            self.fail(NatstuiError(f"the wire client failed: {error!r}"))
+            self.fail(NatstuiError(f"the client of the benchmark failed: {error!r}"))
             raise
 
     @property
@@ -169,7 +171,7 @@ class WireLink:
         if isinstance(error, NatstuiError):
             self.fail(error)
         elif error is not None:
-            self.fail(NatstuiError(f"the wire client failed: {error!r}"))
+            self.fail(NatstuiError(f"the client of the benchmark failed: {error!r}"))
 
     async def close(self) -> None:
         """Give the socket back to nats-py."""

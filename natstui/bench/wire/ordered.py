@@ -154,7 +154,7 @@ class OrderedReceiver(Consumer):
         else:
             self.link.fail(
                 NatstuiError(
-                    "no server answers for the stream of the ordered consumer: it was deleted, or"
-                    " has no leader"
+                    "no server replies for the stream of the ordered consumer: it was deleted, "
+                    "or has no leader"
                 )
             )

@@ -39,7 +39,7 @@ def error_code(answer: bytes) -> int | None:
 
 def no_stream(subject: str) -> RequestFailed:
     """Return the error of a publish nobody stores."""
-    return RequestFailed(f'no stream takes messages to "{subject}"', code=503)
+    return RequestFailed(f'no stream stores "{subject}"', code=503)
 
 
 class CorePublisher:

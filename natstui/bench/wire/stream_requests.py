@@ -57,7 +57,7 @@ class _ResponseReader(OrderedReceiver):
         stamps = read_stamps(payloads, self._place)
         if stamps is None or stamps.own is not None:
             self.link.fail(
-                Refused("the stream of the responses holds messages that this run did not send")
+                Refused("the stream of the responses has messages that this run did not send")
             )
             return read_deliveries(run)
         written = payloads[:, STAMP_BYTES : STAMP_BYTES + _WRITTEN.size]

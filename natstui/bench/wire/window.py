@@ -64,7 +64,7 @@ class Window:
         numbers = numbers[numbers >= self._given_up_below]
         slots = numbers & (self._ring - 1)
         if not self._open[slots].all() or len(np.unique(slots)) != len(slots):
-            raise ProtocolBroken("an answer came for a message that does not wait for one")
+            raise ProtocolBroken("a reply arrived for a message that expects none")
         self._open[slots] = False
         self.open_count -= len(slots)
         self._answered_ns = now_ns

@@ -217,7 +217,7 @@ class Worker:
                 if self._link is not None:
                     read_on(self._link)
             case _:
-                raise NatstuiError("a worker gets its orders once")
+                raise NatstuiError("a worker accepts only one job")
 
     def _stop(self) -> None:
         self._stopped = True

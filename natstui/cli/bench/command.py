@@ -237,7 +237,7 @@ def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 def scenarios(*, name: str | None, as_json: bool) -> None:
-    """List the ready scenarios, or print one. Edit a printed one to make your own."""
+    """List the built-in scenarios, or print one. Edit a printed one to make your own."""
     from natstui.bench.plan.scenario import read_scenario, ready_scenarios
     from natstui.errors import NotFound
 
@@ -250,7 +250,7 @@ def scenarios(*, name: str | None, as_json: bool) -> None:
             else:
                 click.echo(f"{one:<20}{plan.title}")
     elif name not in ready:
-        raise NotFound(f"no ready scenario {name!r}: there are {', '.join(ready)}")
+        raise NotFound(f"no built-in scenario {name!r}: there are {', '.join(ready)}")
     elif as_json:
         plan = read_scenario(ready[name], name)
         print_json({"name": name, "text": ready[name], "plan": asdict(plan)})
@@ -302,7 +302,7 @@ def _refuse_old_form(subject: str, flags: list[str]) -> None:
 def bench() -> None:
     """Put load on NATS and measure it honestly.
 
-    natstui bench SCENARIO runs a ready scenario (see: natstui bench scenarios) or a TOML file.
+    natstui bench SCENARIO runs a built-in scenario (see: natstui bench scenarios) or a TOML file.
     """
 
 
@@ -310,7 +310,7 @@ def bench() -> None:
 @click.argument("scenario")
 @run_options
 def run(*, scenario: str, options: RunOptions, connection: Any) -> None:
-    """Run a scenario: a ready one or a TOML file."""
+    """Run a scenario: built-in or a TOML file."""
     from natstui.bench.plan.scenario import find_scenario
     from natstui.cli.bench.run import run_benchmark
 

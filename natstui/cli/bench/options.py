@@ -123,7 +123,7 @@ _FLAGS = (
     _stored(
         "--confirm",
         metavar="NAME",
-        help="Name that the question shows: of a consumer, stream or subject.",
+        help="Name that the prompt shows, to confirm: of a consumer, stream or subject.",
     ),
 )
 

@@ -51,7 +51,7 @@ _READ_BYTES = 1 << 16
 @click.option(
     "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many requests."
 )
-@click.option("--sleep", metavar="TIME", help="Wait so long before each answer: 100ms, 2s.")
+@click.option("--sleep", metavar="TIME", help="Wait this long before each reply: 100ms, 2s.")
 @click.option(
     "--timeout", metavar="TIME", default="30s", help="How long a command may take: 500ms, 2s."
 )

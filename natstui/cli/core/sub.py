@@ -274,7 +274,12 @@ async def _check_harmless(client: Client, stream: str) -> None:
 
 @command()
 @click.argument("subjects", metavar="SUBJECT...", nargs=-1)
-@click.option("--queue", metavar="GROUP", default="", help="Take a share of a queue group.")
+@click.option(
+    "--queue",
+    metavar="GROUP",
+    default="",
+    help="Join this queue group and receive a share of its messages.",
+)
 @click.option(
     "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many messages."
 )

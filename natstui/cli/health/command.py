@@ -65,8 +65,8 @@ _HOW_LONG = click.option(
 
 _AUDIT = click.option(
     "--audit", "audit_text", metavar="TIME",
-    help="Afterwards, read the requests to the JetStream API for this time: which client requests "
-    "what, and which fail. Costs one message per request. Off by default.",
+    help="After the check, read JetStream API requests for this long: which client requests "
+         "what, and which fail. Costs one message per request. Off by default.",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ _AUDIT = click.option(
     help="Report also findings that were silenced on the findings screen.",
 )
 @_AUDIT
-@click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
+@click.option("--session", metavar="NAME", help="Check a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @one_account_flags
 @_unknown_on_failure

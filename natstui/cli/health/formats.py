@@ -98,8 +98,8 @@ def _left_open(report: Report) -> Iterator[str]:
     for doubt in holding[:_OPEN_COUNT]:
         text = clean_line(doubt.entity.text) if doubt.entity is not None else ""
         yield (
-            f"not judged yet: {text}: {doubt.kind.word} ({doubt.kind.code}) holds only since a "
-            "moment ago"
+            f"not judged yet: {text}: {doubt.kind.word} ({doubt.kind.code}) began only a moment "
+            "ago"
         )
     if len(holding) > _OPEN_COUNT:
         yield f"and {len(holding) - _OPEN_COUNT} more of that kind"
@@ -251,7 +251,7 @@ def _kind_lines(kind: Kind) -> Iterator[str]:
     if kind.enter_s:
         limits.append(f"holds for {kind.enter_s:g} s")
     if kind.leave_s:
-        limits.append(f"ends after it was absent for {kind.leave_s:g} s")
+        limits.append(f"ends after absence for {kind.leave_s:g} s")
     if limits:
         yield f"{_INDENT}when: {'; '.join(limits)}"
     yield f"{_INDENT}check: {kind.check}"

@@ -41,7 +41,7 @@ from natstui.units import local_text
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 @click.option("--commands", is_flag=True, help="As nats commands.")
 def journal(as_json: bool, commands: bool) -> None:
-    """List every change made from here. Prints the oldest first."""
+    """List the changes made from this machine. Prints the oldest first."""
     entries = Journal().entries()
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(entries)))

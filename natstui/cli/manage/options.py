@@ -202,7 +202,7 @@ def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., 
 
 
 _WHOLE = "A configuration in JSON, as in the NATS CLI; our own settings: --settings."
-_DEFAULTS = "Take the defaults of the NATS CLI; natstui never prompts for options."
+_DEFAULTS = "Use the defaults of the NATS CLI; natstui never prompts for options."
 
 
 def read_config_file(kind: AssetKind, path: str) -> Config:

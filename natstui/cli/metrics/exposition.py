@@ -44,7 +44,7 @@ _CONSUMER: tuple[tuple[str, str, str], ...] = (
     ("delivered_consumer_seq", "delivered_consumer_seq", "Deliveries, redeliveries included"),
     ("delivered_stream_seq", "delivered_stream_seq", "Highest stream sequence delivered"),
     ("num_ack_pending", "ack_pending_msgs", "Delivered and not yet acknowledged messages"),
-    ("num_redelivered", "redelivered_msgs", "Messages delivered more than once, not settled"),
+    ("num_redelivered", "redelivered_msgs", "Messages delivered more than once, not acked"),
     ("num_waiting", "waiting_pulls_count", "Open pull requests"),
     ("num_pending", "pending_msgs", "Matching messages that were never delivered"),
     (
@@ -298,10 +298,10 @@ def _limits(
     size = [-1 if one.max_bytes is None else one.max_bytes for _, one in found]
     count = [-1 if one.max_msgs is None else one.max_msgs for _, one in found]
     yield from _family(
-        "jetstream_stream_limit_bytes", "Most bytes that a stream may store", of, size
+        "jetstream_stream_limit_bytes", "Maximum bytes that a stream may store", of, size
     )
     yield from _family(
-        "jetstream_stream_limit_messages", "Most messages that a stream may store", of, count
+        "jetstream_stream_limit_messages", "Maximum messages that a stream may store", of, count
     )
 
 
@@ -331,8 +331,12 @@ def _account(state: State, server: str) -> Iterator[str]:
     if account is None:
         return
     for name, text, value in (
-        ("account_max_memory", "Most bytes in memory; -1 is unlimited", account.max_memory_bytes),
-        ("account_max_storage", "Most bytes in files; -1 is unlimited", account.max_storage_bytes),
+        ("account_max_memory", "Memory limit in bytes; -1: unlimited", account.max_memory_bytes),
+        (
+            "account_max_storage",
+            "File storage limit in bytes; -1: unlimited",
+            account.max_storage_bytes,
+        ),
         ("account_memory_used", "Bytes in memory", account.memory_bytes),
         ("account_storage_used", "Bytes in files", account.storage_bytes),
     ):

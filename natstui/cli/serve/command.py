@@ -19,7 +19,7 @@ from natstui.errors import MissingExtra
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port; default: a free one."
 )
-@click.option("--allow-changes", is_flag=True, help="Let the browser change the server.")
+@click.option("--allow-changes", is_flag=True, help="Allow changes from the browser.")
 @watching_flags
 def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
     """Show the screens in a browser.

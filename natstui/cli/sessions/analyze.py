@@ -221,7 +221,7 @@ def analyze(
 ) -> None:
     """Analyse recordings with Spark.
 
-    SESSION is a folder, a glob, a URL, or a name of the library.
+    SESSION is a folder, a glob, a URL, or the name of a recording.
 
     Shows where consumers lagged, what was stuck and why, what was redelivered, the load of the
     server, and which streams and consumers became slower than in the earliest session or those of

@@ -51,7 +51,7 @@ def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin.")
 @click.option("--paused", is_flag=True, help="Start paused.")
 def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
-    """Replay a recording for a viewer.
+    """Run the engine: replay a recording for a screen.
 
     Records are written to stdout, commands are read from stdin.
     """

@@ -226,7 +226,7 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
     "-r",
     is_flag=True,
     hidden=True,
-    help="Print only the bytes (always on; for nats users).",
+    help="Print only the bytes: the default, accepted as in the NATS CLI.",
 )
 @json_flag
 @connection_options

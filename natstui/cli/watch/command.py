@@ -56,7 +56,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     "--until-stdin-ends",
     is_flag=True,
     hidden=True,
-    help="End when stdin does, as a part of a command that may be killed.",
+    help="End when stdin is closed, as a child of another program.",
 )
 @watching_flags
 def watch(
@@ -141,7 +141,7 @@ def _watch_several(
     if metrics is not None:
         raise UsageError("--metrics serves one system: leave it out to watch several")
     if not as_json:
-        raise UsageError("several systems need --json")
+        raise UsageError("with several systems, add --json")
     words = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
     if interval is not None:
         interval_seconds(interval)

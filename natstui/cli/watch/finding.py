@@ -214,7 +214,7 @@ def find_streams(connection: Connection, **words: Any) -> None:
 @json_flag
 @connection_options
 def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None:
-    """Print once what every stream holds. Prints rates, too."""
+    """Print once how much every stream stores. Prints rates, too."""
     state = _seen(connection)
     _print_streams_away(state)
     rows = sorted(stream_rows(state), key=lambda row: -row.stored_bytes)

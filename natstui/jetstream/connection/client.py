@@ -239,13 +239,15 @@ class Client:
         """
         if len(subject) + len(reply) > _LONGEST_SUBJECTS:
             # A server hangs up at a line of the protocol that is longer than 4096 bytes.
-            raise RequestFailed(f"{subject[:40]!r}… is not valid: no server takes such a subject")
+            raise RequestFailed(
+                f"{subject[:40]!r}… is not valid: servers do not accept such a subject"
+            )
         try:
             await self.nc.publish(subject, payload, reply=reply, headers=headers)
         except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError) as error:
             raise self._link.gone() from error
         except nats.errors.MaxPayloadError as error:
-            most = f"the {self.nc.max_payload} the server takes"
+            most = f"the {self.nc.max_payload} the server accepts"
             raise RequestFailed(f"{len(payload)} bytes are more than {most}") from error
         except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
             raise RequestFailed(f"{subject!r} or its headers are not valid") from error
@@ -321,7 +323,7 @@ class Client:
             return await self.nc.subscribe(subject, queue=queue, cb=on_message)
         except nats.errors.BadSubjectError as error:
             what = f"{subject!r} is not a subject"
-            what += f", or {queue!r} no name of a group" if queue else ""
+            what += f", or {queue!r} is not a queue group" if queue else ""
             raise RequestFailed(what) from error
 
     async def permissions(self) -> Permitted:
@@ -335,7 +337,7 @@ class Client:
     async def _user_info(self, timeout_s: float | None) -> UserInfo:
         reply = await self.ask(USER_INFO, timeout_s=timeout_s)
         if (reply.headers or {}).get("Status") == "503":
-            raise RequestFailed(f'nobody answers on "{USER_INFO}"', code=503)
+            raise RequestFailed(f'no reply on "{USER_INFO}"', code=503)
         return read_user_info(reply.data)
 
     async def _read_identity(self) -> Identity:

@@ -31,7 +31,7 @@ def explain(
     if refusal is not None:
         return _refusal(place, nats.errors.Error(refusal))
     if isinstance(error, nats.errors.SecureConnWantedError):
-        reason = f"{place} offers no TLS, and TLS is asked for: nothing was sent to it"
+        reason = f"{place} offers no TLS, but TLS is required: nothing was sent to it"
         return ConnectionFailed(reason, step="TLS")
     if step == "address":
         return ConnectionFailed(_address_reason(place, error), step=step)
@@ -58,7 +58,7 @@ def explain_refusal(place: str, error: NatstuiError, connection: Connection) -> 
     if since_s is None:
         return error
     what = f"the JWT in {connection.creds_file}" if connection.creds_file else "the user's JWT"
-    reason = f"{place} refuses us: {what} expired {duration_text(since_s)} ago"
+    reason = f"{place} refuses the connection: {what} expired {duration_text(since_s)} ago"
     return AuthenticationFailed(reason, step="authentication")
 
 
@@ -67,7 +67,7 @@ def handshake_not_first(place: str) -> ConnectionFailed:
 
     The handshake has then read the greeting, or the other way round.
     """
-    reason = f"{place} does not begin with a handshake: tls_first is wrong here"
+    reason = f"{place} does not begin with a TLS handshake: switch tls_first off"
     return ConnectionFailed(reason, step="TLS")
 
 
@@ -81,7 +81,7 @@ def explain_loss(error: BaseException | None, leaving: str | None = None) -> str
     if isinstance(error, nats.errors.UnexpectedEOF | ConnectionResetError):
         return "the server closed the connection"
     if isinstance(error, nats.errors.StaleConnectionError):
-        return "the server does not answer any more"
+        return "the server does not reply any more"
     if error is None:
         return "the connection was lost"
     if isinstance(error, OSError):
@@ -113,7 +113,7 @@ def _tcp_reason(place: str, error: BaseException) -> str:
     if isinstance(error, ConnectionRefusedError):
         return f"nothing listens at {place} (connection refused)"
     if isinstance(error, TimeoutError):
-        return f"{place} does not answer: the host is down, or a firewall is in the way"
+        return f"{place} does not reply: the host is down, or a firewall blocks it"
     return f"{place} cannot be reached ({_words(error)})"
 
 
@@ -122,20 +122,20 @@ def _tls_reason(place: str, error: BaseException) -> str:
         reason = clean_line(error.verify_message)
         return f"the certificate of {place} is not trusted ({reason})"
     if isinstance(error, TimeoutError):
-        return f"{place} does not finish the handshake: does it expect one at this moment?"
+        return f"{place} does not complete the TLS handshake: is tls_first right?"
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         if "wrong version" in reason or "record layer" in reason:
             return handshake_not_first(place).reason
         return f"{place} refuses the handshake ({reason})"
-    return f"{place} breaks the handshake off ({_words(error)})"
+    return f"{place} aborts the TLS handshake ({_words(error)})"
 
 
 def _greeting_reason(place: str, error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return f"{place} takes the connection, but does not greet as a NATS server does"
+        return f"{place} accepts the connection, but does not greet as a NATS server does"
     if "empty response" in str(error) or isinstance(error, ConnectionResetError):
-        return f"{place} hangs up, or is no NATS server"
+        return f"{place} closes the connection: is it a NATS server?"
     return f"{place} does not greet as a NATS server does ({_words(error)})"
 
 
@@ -145,16 +145,18 @@ def _refusal(place: str, error: BaseException) -> NatstuiError:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or text).replace("_", " ").lower()
         return ConnectionFailed(
-            f"{place} wants a client certificate it trusts ({reason})", step="TLS"
+            f"{place} requires a client certificate that it trusts ({reason})", step="TLS"
         )
     if hung_up(error):
-        reason = f"{place} hangs up without a word: does it want a client certificate (cert, key)?"
+        reason = (
+            f"{place} closes the connection: does it require a client certificate (cert, key)?"
+        )
         return ConnectionFailed(reason, step="authentication")
     if isinstance(error, TimeoutError):
         return ConnectionFailed(f"{place} does not answer", step="authentication")
     if "timeout" in text:
         # The server counts from its greeting: a slow link or a slow lookup here is enough.
-        reason = f"{place} gave up waiting for us to say who we are ({text})"
+        reason = f"{place} did not receive user or password in time ({text})"
         return ConnectionFailed(reason, step="authentication")
     if _AUTH.search(text):
         return AuthenticationFailed(_auth_reason(place, text), step="authentication")
@@ -163,7 +165,7 @@ def _refusal(place: str, error: BaseException) -> NatstuiError:
 
 def _auth_reason(place: str, text: str) -> str:
     if "expired" in text:
-        return f"{place} says that the JWT of this user or account has expired"
+        return f"{place} reports that the JWT of this user or account has expired"
     if "revoked" in text:
-        return f"{place} says that this user has been revoked"
+        return f"{place} reports that this user has been revoked"
     return f"{place} does not accept this user, password, token or key ({text})"

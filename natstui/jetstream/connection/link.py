@@ -211,7 +211,7 @@ class Link:
         self._report_lost(self._reason or explain_loss(self.nc.lost_by, self.leaving))
         self.waiting.fail_all(
             ServerGone(
-                f"the connection was lost before the answer came: {self._reason}", sent=True
+                f"the connection was lost before the reply arrived: {self._reason}", sent=True
             )
         )
 

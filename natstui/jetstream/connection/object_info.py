@@ -54,11 +54,13 @@ async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
     message = json.loads(await client.request(verb, {"last_by_subj": subject}))["message"]
     if message["subject"] != subject:
         # Changes are published to it.
-        raise RequestFailed(f"{verb}: the server answers with a message of another subject")
+        raise RequestFailed(f"{verb}: the server replied with a message of another subject")
     try:
         content = base64.b64decode(message.get("data") or "")
     except binascii.Error as error:
-        raise RequestFailed(f"what {bucket} knows of an object cannot be read: {error}") from error
+        raise RequestFailed(
+            f"the metadata of an object in {bucket} cannot be read: {error}"
+        ) from error
     return ObjectInfo(subject, int(message["seq"]), time_us(message["time"]), content)
 
 

@@ -29,7 +29,7 @@ _NO_JETSTREAM = {10008, 10039, 10074, 10076}
 _NOT_FOUND = {10014, 10037, 10059, 10149}
 _CONFLICT = {10013, 10058, 10065, 10071, 10105, 10148, 10164}
 _SMALLER = (
-    "a maximum size counts as used; the account or the server has not so much left: lower it"
+    "max bytes counts as used storage, and the account or server has less left: lower max bytes"
 )
 _ADVICE = {10002: _SMALLER, 10028: _SMALLER, 10047: _SMALLER}
 # `type` and `error` come first in every reply, so a big one need not be searched.
@@ -104,7 +104,7 @@ def _check_numbers(verb: str, data: bytes) -> None:
         json.loads(data, parse_int=number)
     except (ValueError, RecursionError) as error:
         reason = clean_line(str(error))
-        raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
+        raise RequestFailed(f"{verb}: the server's reply cannot be read ({reason})") from error
 
 
 def _advice(err_code: int | None) -> str:
@@ -129,7 +129,7 @@ def read(verb: str, data: bytes, kind: type[T]) -> T:
         return decoder_of(kind).decode(data)
     except _UNREADABLE as error:
         reason = clean_line(str(error))
-        raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
+        raise RequestFailed(f"{verb}: the server's reply cannot be read ({reason})") from error
 
 
 _IDLE_PAGES_COUNT = 16
@@ -161,7 +161,7 @@ class News:
         is_idle = len(self._names) == known_count
         self._idle_pages_count = self._idle_pages_count + 1 if is_idle else 0
         if self._idle_pages_count >= _IDLE_PAGES_COUNT:
-            raise RequestFailed(f"{self._verb}: the list has no end, and nothing new in it")
+            raise RequestFailed(f"{self._verb}: the server's list repeats itself and does not end")
 
 
 def read_page(verb: str, data: bytes) -> Page:
@@ -175,12 +175,12 @@ def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> 
         stream = clean_line(verb.split(".")[2])
         return NotFound(f"no stream {stream!r}, or it does not allow direct reads", code=503)
     if prefix != "$JS.API":
-        reason = f'nothing answers at "{prefix}": is the domain or API prefix right?'
+        reason = f'no reply at "{prefix}": is the domain or API prefix right?'
     elif not server_info.get("jetstream"):
         name = clean_line(str(server_info.get("server_name", "")))
         reason = f"the server {name!r} runs without JetStream"
     else:
-        reason = f'nothing answers at "{prefix}"'
+        reason = f'no reply at "{prefix}"'
     return JetStreamUnavailable(reason, code=503)
 
 
@@ -202,5 +202,5 @@ class reading:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Raise RequestFailed in the place of an error of decoding."""
         if error is not None and isinstance(error, _UNREADABLE):
-            sentence = f"the server's answer to {self._what} cannot be read: {error}"
+            sentence = f"the server's reply to {self._what} cannot be read: {error}"
             raise RequestFailed(sentence) from error

@@ -35,7 +35,7 @@ async def store(
     try:
         ack = decoder_of(_PubAck).decode(reply.data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestFailed(f'what answers on "{subject}" is not a stream') from error
+        raise RequestFailed(f'the reply on "{subject}" did not come from a stream') from error
     return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
 
 

@@ -94,7 +94,7 @@ class JournalDraft:
     before: Mapping[str, Any] | None = None
     undoes: str | None = None
     found: Asset | None = None
-    doubt: str = "it may still have been done"
+    doubt: str = "the server may still have done it"
     """The end of the sentence when no answer comes."""
     revision: int = 0
     """Of a key or file: what is replaced or removed."""
@@ -176,14 +176,13 @@ class Writer:
         is_known = shown.created_at_us is not None and created_at_us is not None
         seen = (shown.created_at_us, shown.revision_seq)
         if is_known and seen != (created_at_us, revision_seq):
-            raise Conflict(f"{name} was changed since you were asked: nothing was changed")
+            raise Conflict(f"{name} was changed before you confirmed: nothing was done")
 
     def check_place(self, decided_at: Place | None) -> None:
         """Raise Conflict on another server, or in another account, than it was decided for."""
         if decided_at is not None and not is_same_place(decided_at, self.place):
             raise Conflict(
-                "this is another server or account than the one you were asked about: nothing was"
-                " done"
+                "this is not the server and account that you confirmed for: nothing was done"
             )
 
     def silence(self, asked: SilenceFinding) -> None:
@@ -307,7 +306,7 @@ class Writer:
             note(None, "unknown", str(error))
             raise OutcomeUnknown(f"{error}: {draft.doubt}") from error
         except asyncio.CancelledError:
-            note(None, "unknown", "natstui ended before there was an answer")
+            note(None, "unknown", "natstui ended before a reply arrived")
             raise
         except NatstuiError as error:
             if draft.action == "pull" and isinstance(error, NotFound):
@@ -334,7 +333,7 @@ class Writer:
             entry=uuid.uuid4().hex[:8],
             at_us=time.time_ns() // 1000,
             server=place.target,
-            who=f"{link.user or '-'}@{link.account or '-'} ({getpass.getuser()})",
+            who=f"{_who(link.user, link.account)} ({getpass.getuser()})",
             action=draft.action,
             stream=draft.stream or str((after or {}).get("stream", "")),
             consumer=draft.consumer,
@@ -369,3 +368,10 @@ def _other_prefix(prefix: str) -> str:
 
 def _kept(config: Mapping[str, Any] | None) -> str | None:
     return None if config is None else json.dumps(without_server_metadata(config))
+
+
+def _who(user: str | None, account: str | None) -> str:
+    """Return user@account; one name where both have the same."""
+    if user is not None and user == account:
+        return user
+    return f"{user or '-'}@{account or '-'}"

@@ -148,20 +148,20 @@ class AckTap:
                 self._report()
                 left_s = until_s - time.monotonic()
                 if left_s <= 0:
-                    self._stop(f"it read for {duration_text(self._asked.for_s)}")
+                    self._stop(f"natstui read for {duration_text(self._asked.for_s)}")
                 elif any(
                     subscription.delivered >= _SENT_MOST_MSGS
                     for subscription in self._subscriptions
                 ):
-                    self._stop("more answers came than could be read")
+                    self._stop("more acks arrived than could be read")
                 elif self._lost_count():
-                    self._stop("the connection was lost: what was answered then is missing")
+                    self._stop("the connection was lost: acks of that time are missing")
                 else:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(min(_REPORT_S, left_s)):
                             await self._ended.wait()
         except asyncio.CancelledError:
-            self._stop("it was stopped")
+            self._stop("reading was stopped")
             raise
         finally:
             self._report()
@@ -191,7 +191,7 @@ class AckTap:
         self._second_msgs = self._second_msgs + 1 if second == self._second else 1
         self._second = second
         if self._second_msgs >= MOST_TAPPED_PER_S:
-            self._stop(f"more than {MOST_TAPPED_PER_S:,} answers came in a second")
+            self._stop(f"more than {MOST_TAPPED_PER_S:,} acks per second arrived")
         elif self._read_msgs >= MOST_TAPPED_MSGS:
             self._stop(f"it read {MOST_TAPPED_MSGS:,} answers")
 

@@ -47,7 +47,7 @@ def _message(event: Announcement) -> str:
 
 def _paused(event: Announcement) -> str:
     if not event.paused:
-        return f"consumer {event.consumer} on {event.stream} goes on"
+        return f"consumer {event.consumer} on {event.stream} is resumed"
     return f"consumer {event.consumer} on {event.stream} is paused until {event.pause_until}"
 
 
@@ -61,13 +61,13 @@ _SENTENCES: dict[str, Callable[[Announcement], str]] = {
         f"consumer {t.consumer} on {t.stream} is now led by {t.leader}"
     ),
     "stream_quorum_lost": lambda t: (
-        f"stream {t.stream} has lost its quorum: it takes no messages until servers return"
+        f"stream {t.stream} has lost its quorum: it stores no messages until its servers are back"
     ),
     "consumer_quorum_lost": lambda t: (
         f"consumer {t.consumer} on {t.stream} has lost its quorum: it delivers nothing"
     ),
     "stream_batch_abandoned": lambda t: (
-        f"an atomic batch on stream {t.stream} was given up{_because(t)}"
+        f"an atomic batch on stream {t.stream} was abandoned{_because(t)}"
     ),
     "consumer_pause": _paused,
     "consumer_group_pinned": lambda t: (
@@ -81,7 +81,7 @@ _SENTENCES: dict[str, Callable[[Announcement], str]] = {
         f"{_message(t)} was terminated at delivery {t.deliveries}{_because(t)}"
     ),
     "max_deliver": lambda t: (
-        f"{_message(t)} was given up after {counted(t.deliveries, 'delivery')}"
+        f"{_message(t)} was dropped after {counted(t.deliveries, 'delivery')}"
     ),
     "snapshot_create": lambda t: f"a backup of stream {t.stream} began",
     "snapshot_complete": lambda t: f"a backup of stream {t.stream} ended",
@@ -135,7 +135,7 @@ def read_ack_sample(data: bytes) -> AckSample:
 def _decoded(data: bytes) -> Announcement:
     """Decode what was published on the subject of an announcement, perhaps by somebody else."""
     if len(data) > _LONGEST_BYTES:
-        raise ValueError(f"{len(data)} bytes are longer than any")
+        raise ValueError(f"{len(data)} bytes are longer than any advisory")
     return _ANNOUNCEMENT.decode(data)
 
 

@@ -88,9 +88,9 @@ async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
         while reading.ended is None:
             left_s = begun_s + for_s - time.monotonic()
             if left_s <= 0:
-                reading.end(f"it read for {duration_text(for_s)}")
+                reading.end(f"natstui read for {duration_text(for_s)}")
             elif client.nc.stats["reconnects"] != reconnects_count:
-                reading.end("the connection was lost: what was requested then is missing")
+                reading.end("the connection was lost: requests of that time are missing")
             else:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(_CHECK_S, left_s)):
@@ -139,9 +139,9 @@ class _Reading:
         self._second_msgs = self._second_msgs + 1 if second == self._second else 1
         self._second = second
         if self._second_msgs >= MOST_AUDITED_PER_S:
-            self.end(f"more than {MOST_AUDITED_PER_S:,} requests came in a second")
+            self.end(f"more than {MOST_AUDITED_PER_S:,} requests arrived in one second")
         elif self._read_msgs >= MOST_AUDITED_MSGS or self._read_bytes >= MOST_AUDITED_BYTES:
-            self.end("as much was read as it may read")
+            self.end("the limit of messages to read was reached")
 
     def _count(self, advisory: _Advisory) -> None:
         request = advisory.subject.removeprefix(_PREFIX)

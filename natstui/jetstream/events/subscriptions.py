@@ -65,7 +65,7 @@ class AckSamples:
         of_consumer = self._second_of(message.subject)
         if of_consumer is None:
             self._on_left_out(
-                f"acknowledgements of more than {_MOST_CONSUMERS} consumers a second"
+                f"acks of more than {_MOST_CONSUMERS} consumers arrived in one second"
             )
             return
         full = of_consumer.read_count >= MOST_READ_OF_ONE_PER_S

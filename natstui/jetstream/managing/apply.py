@@ -189,7 +189,7 @@ async def _shown(writer: Writer, change: Change) -> str:
         return f"{name} is {'paused' if info.get('paused') else 'not paused'}"
     if change.action == "delete_message":
         return await _message(writer, change)
-    return "nothing shows whether it was done"
+    return "whether it was done is unknown"
 
 
 async def _configured(writer: Writer, change: Change, kind: AssetKind, name: str) -> str:

@@ -121,7 +121,7 @@ def left_out_of(folder: Path) -> tuple[str, ...]:
 def read_backup(folder: Path) -> Backup:
     """Read the backup of one stream and check that it is complete; raises BackupError."""
     if not (folder / CONFIG_FILE).exists():
-        raise BackupError(f"{folder} is no backup of a stream: it has no {CONFIG_FILE}")
+        raise BackupError(f"{folder} is not a backup of a stream: it has no {CONFIG_FILE}")
     description = read_json(folder / CONFIG_FILE)
     try:
         msgspec.convert(description, _Description)
@@ -129,7 +129,9 @@ def read_backup(folder: Path) -> Backup:
         raise BackupError(f"{folder / CONFIG_FILE} is damaged: {error}") from error
     name = description["config"]["name"]
     if any(name_problems("name", name, "stream")):
-        raise BackupError(f"{folder / CONFIG_FILE} is damaged: {clean_line(name)!r} is no name")
+        raise BackupError(
+            f"{folder / CONFIG_FILE} is damaged: {clean_line(name)!r} is not a valid name"
+        )
     data = folder / DATA_FILE
     about = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
     with _failing(data, "read"), open_plain(data) as file:

@@ -143,14 +143,14 @@ async def step_down(writer: Writer, change: Change) -> str:
         verb = f"CONSUMER.LEADER.STEPDOWN.{change.stream}.{change.consumer}"
     await writer.write(change, Request(verb, body, {"preferred": preferred} if preferred else {}))
     if not asks:
-        return f"{what}: its leader steps down; you may not ask who leads then"
+        return f"{what}: its leader steps down; you have no permission to read the new leader"
     now = await led_after(writer.client, change.stream, change.consumer, before)
     return f"{what}{_became(now, before, preferred)}"
 
 
 def _became(now: str | None, before: str | None, preferred: str | None) -> str:
     if now is None or now == before:
-        return f": {before or 'its leader'} stepped down, and no other leads yet"
+        return f": {before or 'its leader'} stepped down, and no new leader is elected yet"
     if preferred not in (None, now):
         return f" is led by {now} now, not by {preferred}: that one was not elected"
     return f" is led by {now} now"
@@ -161,7 +161,7 @@ async def move_leader(writer: Writer, move: Move, confirmed: str | None) -> str:
     one = move.group
     now = await leader_of(writer.client, one.stream, one.consumer)
     if now != one.leader:
-        return f"{one.text}: led by {now or 'nobody'} meanwhile, left alone"
+        return f"{one.text}: led by {now or 'nobody'} meanwhile, not moved"
     change = Change(
         0,
         "step_down_stream" if one.consumer is None else "step_down_consumer",

@@ -80,10 +80,10 @@ async def current_target(writer: Writer, change: Change) -> Asset:
         raise Refused(f"no consumer of {change.stream} was named: nothing was changed")
     unsaid = change.confirmed is not None and change.created_at_us is None
     if unsaid and change.action in IRREVERSIBLE:
-        raise Refused(f"it is not said which {what} is meant: nothing was changed")
+        raise Refused(f"the creation time of {what} is missing: nothing was changed")
     found = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, found.created_at_us):
-        raise Conflict(f"{what} was recreated since you decided on it: nothing was changed")
+        raise Conflict(f"{what} was recreated before you confirmed: nothing was changed")
     return found
 
 
@@ -97,7 +97,7 @@ async def with_counted_loss(writer: Writer, change: Change, found: Asset) -> Ass
     loss, seen_msgs = await loss_of(writer.client, change, found), change.previewed_msgs
     if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > 2 * seen_msgs:
         said = counted(seen_msgs, "message")
-        raise Conflict(f"{loss.text}, and it was {said} when you decided: nothing was changed")
+        raise Conflict(f"{loss.text}, but it was {said} when you confirmed: nothing was changed")
     made = await _stream_made(writer, change.stream) if change.consumer else None
     return replace(found, loss=loss, stream_created_at_us=made)
 

@@ -91,9 +91,11 @@ async def change_key(writer: Writer, asked: KeyChange, undoes: str | None = None
 def check_names(bucket: str, key: str) -> None:
     """Raise UsageError for what cannot be a bucket or a key."""
     if not is_bucket(bucket):
-        raise UsageError(f"{bucket!r} is no name of a bucket: letters, digits, - and _")
+        raise UsageError(f"{bucket!r} is not a valid bucket name: use letters, digits, - and _")
     if not is_stored_key(key):
-        raise UsageError(f"{key!r} is no key: it has a space, a wildcard or an empty token")
+        raise UsageError(
+            f"{key!r} is not a valid key: it has a space, a wildcard or an empty token"
+        )
 
 
 async def _bucket(writer: Writer, bucket: str) -> Asset:
@@ -222,7 +224,7 @@ async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
     what = f"key {asked.key} of {asked.bucket}"
     text = f"this will delete {what}, which had no value before"
     if asked.action == "put_key":
-        text = f"this will give {what} its value before back, {bytes_text(len(asked.value))}"
+        text = f"this will restore the previous value of {what}, {bytes_text(len(asked.value))}"
     question = f"{text}: {loses}" if loses else text
     lines = (loses,) if loses else ()
     needed = loses is not None or writer.client.connection.production
@@ -245,10 +247,12 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     after = json.loads(entry.after_json or "{}").get("revision")
     before = json.loads(entry.before_json or "{}")
     if (await _bucket(writer, bucket)).created_at_us != entry.created_at_us:
-        raise Conflict(f"{bucket} was recreated since: nothing was changed")
+        raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
     present = await _present(client, bucket, key)
     if present.revision != after:
-        raise Conflict(f"key {key} of {bucket} was changed again since: nothing was changed")
+        raise Conflict(
+            f"key {key} of {bucket} was changed again in the meantime: nothing was changed"
+        )
     if before.get("operation") != "PUT":
         return KeyChange("delete_key", bucket, key, if_revision=after)
     try:
@@ -282,9 +286,9 @@ def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None
         ttl_s = ttl_s_of(ttl)
     except ValueError as error:
         raise Conflict(
-            f"the value before has a Nats-TTL of {ttl!r}, which says nothing"
+            f"the previous value has a Nats-TTL that is not a duration: {ttl!r}"
         ) from error
     left_s = ttl_s - max(0, now_us - stored_at_us) / 1e6
     if left_s <= 0:
-        raise Conflict(f"the value before had a Nats-TTL of {ttl} and would have expired by now")
+        raise Conflict(f"the previous value had a Nats-TTL of {ttl} and would have expired by now")
     return f"{max(1, math.ceil(left_s))}s"

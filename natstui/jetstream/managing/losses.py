@@ -88,7 +88,7 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
     """
     state, members = asset.info["state"], members_of(asset)
     if peer not in members:
-        named = ", ".join(members) or "no server that tells its name"
+        named = ", ".join(members) or "no server with a known name"
         raise UsageError(f"{peer or 'no server'} has no copy of {stream}: it is on {named}")
     if len(members) < 2:
         raise UsageError(
@@ -96,7 +96,7 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
             "or move it"
         )
     held = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
-    lines = [f"the copy on {peer} ({held}) is given up"]
+    lines = [f"the copy on {peer} ({held}) is deleted"]
     if members[0] == peer:
         lines.append(f"{peer} leads it: publishers wait until another one does")
     left = len(members) - 1
@@ -122,7 +122,7 @@ async def _one_message(client: Client, stream: str, seq: object) -> Loss:
 def _forgotten(name: str, asset: Asset) -> str:
     info = asset.info
     waiting = f"{info['num_ack_pending']:,} waiting for an acknowledgement"
-    return f"what {name} knows is forgotten: {info['num_pending']:,} unprocessed, {waiting}"
+    return f"the delivery state of {name} is lost: {info['num_pending']:,} unprocessed, {waiting}"
 
 
 async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
@@ -130,7 +130,7 @@ async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
     lines = [_forgotten(change.consumer or "", asset)]
     most = wanted_msgs if text_at(owner, "retention") == "interest" else 0
     if most:
-        lines.append(f"at most {counted(most, 'message')} that only it wants are removed for good")
+        lines.append(f"at most {counted(most, 'message')} that only it needs are removed for good")
     return Loss(tuple(lines), most)
 
 

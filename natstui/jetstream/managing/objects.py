@@ -210,7 +210,7 @@ async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -
 
     draft = _draft("link_object", asked, store_found, present)
     await writer.send(draft, (asked.name, asked.confirmed), work, lambda _: {"link": link})
-    text = f"{asked.name} of {asked.bucket} stands for {target.name} of {target.bucket}"
+    text = f"{asked.name} of {asked.bucket} now links to {target.name} of {target.bucket}"
     return ChangeResult(text, None, info)
 
 
@@ -248,7 +248,7 @@ async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
     except (ValueError, RecursionError):
         info = None
     if not isinstance(info, dict) or not _is_size(info.get("size")):
-        raise RequestFailed(f"what {asked.bucket} knows of {asked.name} cannot be read")
+        raise RequestFailed(f"the metadata of {asked.name} in {asked.bucket} cannot be read")
     return found, _Present(last.subject, last.seq, info)
 
 

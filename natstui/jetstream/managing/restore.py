@@ -69,8 +69,8 @@ class RestoreRequest:
                      if self.backup.stream.startswith(start)), None)  # fmt: skip
         if kind and (self.name != self.backup.stream or self.subjects):
             raise UsageError(
-                f"{self.backup.stream} is a {kind}: its name is in the subject of every message, "
-                "so that it cannot have another one"
+                f"{self.backup.stream} is a {kind}: its name is in the subject of every "
+                "message, so it cannot be restored under another name"
             )
         if self.replicas is not None:
             config["num_replicas"] = self.replicas
@@ -100,9 +100,9 @@ async def refuse_present(client: Client, name: str) -> None:
     if since is not None:
         raise Conflict(
             f"stream {name} was left by a restore that began at {since} and did not end: it may "
-            f"be a part only; natstui stream rm {name} removes it"
+            f"be incomplete; natstui stream rm {name} removes it"
         )
-    raise Conflict(f"stream {name} exists already: nothing is restored over it; say --as NAME")
+    raise Conflict(f"stream {name} exists already and is not overwritten: use --as NAME")
 
 
 async def restore_stream(
@@ -183,13 +183,13 @@ async def _removed(client: Client, name: str, marked: Config) -> str:
         info = json.loads(await client.request(f"STREAM.INFO.{name}"))
         mark = (marked.get("metadata") or {}).get(MARK)
         if mark is None or (info["config"].get("metadata") or {}).get(MARK) != mark:
-            return f"a stream {name} is on the server, and may be a part of it"
+            return f"a stream {name} is on the server, and may be incomplete"
         await client.request(f"STREAM.DELETE.{name}")
     except NotFound:
         return ""
     except NatstuiError as error:
         return f"a part of {name} may be on the server and could not be removed ({error})"
-    return "what was restored until then was removed"
+    return "the part restored until then was removed"
 
 
 async def _unmark(writer: Writer, wanted: RestoreRequest, config: Config) -> None:
@@ -201,8 +201,8 @@ async def _unmark(writer: Writer, wanted: RestoreRequest, config: Config) -> Non
         await writer.client.request(f"STREAM.UPDATE.{wanted.name}", plain)
     except NatstuiError as error:
         raise RequestFailed(
-            f"{wanted.name} is restored and as it was, but its mark {MARK} could not be taken "
-            f"away ({error})"
+            f"{wanted.name} is restored as it was, but its mark {MARK} could not be removed "
+            f"({error})"
         ) from error
 
 
@@ -222,7 +222,7 @@ async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
         wrong.append(f"without {counted(len(missing), 'consumer')}: {', '.join(sorted(missing))}")
     if wrong:
         raise RequestFailed(
-            f"{wanted.name} is restored, but not as it was: {'; '.join(wrong)}; it is "
+            f"{wanted.name} is restored, but differs from its backup: {'; '.join(wrong)}; it is "
             f"still marked as {MARK}, and natstui stream rm {wanted.name} removes it"
         )
     if names is not None and backup.consumers is None:
@@ -248,7 +248,9 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
             continue
         if time_us(info["created"]) > time_us(last):
             name = source["name"]
-            found.append(f"its source {name} was recreated: what {name} holds comes once more")
+            found.append(
+                f"its source {name} was recreated: the messages of {name} are copied once more"
+            )
     return found
 
 
@@ -265,13 +267,13 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
     gone -= empty
     if newer > empty:
         remarks.append(
-            f"{counted(newer - empty, 'message')} more than its description says, as if stored"
-            " meanwhile"
+            f"{counted(newer - empty, 'message')} more than the backup describes, probably "
+            "stored in the meantime"
         )
     if empty:
         remarks.append(
-            f"{counted(empty, 'sequence')} after those of its description without a message: these"
-            " messages were stored while it was backed up, and are not in the backup"
+            f"{counted(empty, 'sequence')} at the end without a message: these messages were "
+            "stored during the backup, and are not in it"
         )
     config = backup.config
     if gone > 0 and (config.get("max_age") or config.get("allow_msg_ttl")):

@@ -174,8 +174,8 @@ class _Chunks:
                 msg = await self._arrived.get()
         except TimeoutError as error:
             raise RequestFailed(
-                f"the snapshot of {self._stream} broke off after {self._count} parts: "
-                f"nothing came for {_QUIET_S:g} s"
+                f"the snapshot of {self._stream} was interrupted after {self._count} parts: "
+                f"nothing arrived for {_QUIET_S:g} s"
             ) from error
         headers = msg.headers or {}
         if not msg.data:
@@ -183,7 +183,7 @@ class _Chunks:
             if headers.get("Status", "204") == "204":
                 raise StopAsyncIteration
             why = f"{headers.get('Description', '')} ({headers['Status']})".strip()
-            raise RequestFailed(f"the snapshot of {self._stream} broke off: {why}")
+            raise RequestFailed(f"the snapshot of {self._stream} was interrupted: {why}")
         self._count += 1
         await self._pace.wait(len(msg.data))
         if msg.reply.startswith(f"{_CONFIRMING}{self._stream}.") and is_literal(msg.reply):
@@ -197,8 +197,8 @@ class _Chunks:
         place = reply.rpartition(".")[2]
         if place.isdecimal() and int(place) != self._count:
             raise RequestFailed(
-                f"a part of the snapshot of {self._stream} is missing: {place} came as the "
-                f"{self._count}th"
+                f"a part of the snapshot of {self._stream} is missing: {place} arrived as "
+                f"number {self._count}"
             )
 
 
@@ -214,7 +214,9 @@ async def give(
     begun = json.loads(await client.request(verb, body, timeout_s=_BEGIN_S))
     subject = str(begun["deliver_subject"])
     if not (is_literal(subject) and subject.startswith(_RESTORING)):
-        raise RequestFailed(f"{verb}: the server wants the data at {subject!r}, which is refused")
+        raise RequestFailed(
+            f"{verb}: the server requests the data at {subject!r}, which natstui refuses"
+        )
     size_bytes = 0
     while chunk := file.read(pace.chunk_bytes):
         await _sent(client, verb, subject, chunk, _BEGIN_S)
@@ -247,7 +249,7 @@ async def to_its_end(work: Coroutine[Any, Any, T], leaving_s: float = _LEAVING_S
 async def _sent(client: Client, verb: str, subject: str, chunk: bytes, timeout_s: float) -> bytes:
     reply = await client.ask(subject, chunk, timeout_s=timeout_s)
     if (reply.headers or {}).get("Status") == "503":
-        raise RequestFailed(f"{verb}: the server does not take any more: it has given up")
+        raise RequestFailed(f"{verb}: the server accepts no more data: it has aborted")
     data: bytes = reply.data
     check_reply(verb, data)
     return data

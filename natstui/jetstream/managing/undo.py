@@ -47,7 +47,7 @@ def entry_to_undo(
     if entry is None and wanted is None and last is not None:
         raise Refused(final_text(last))
     if entry is None:
-        raise NotFound("the journal has no such change, or none that can be taken back")
+        raise NotFound("the journal has no such change, or none that can be undone")
     if where_done(entry, here) == "elsewhere":
         raise Refused(f"this change was made in {place_text(entry)}: nothing is done here")
     return entry
@@ -75,7 +75,7 @@ async def undo(writer: Writer, asked: Undo) -> ChangeResult:
         what = f"consumer {entry.consumer}" if entry.consumer else f"stream {entry.stream}"
         text = f"{what} recreated, without {_LOST[entry.action]}"
     elif entry.loses:
-        text = f"{text}; what is not back: {entry.loses}"
+        text = f"{text}; not restored: {entry.loses}"
     return dataclasses.replace(changed, text=text)
 
 
@@ -93,13 +93,15 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
         stream = await read_asset(writer, "stream", entry.stream)
         if stream.created_at_us != entry.stream_created_at_us:
-            raise Conflict(f"stream {entry.stream} was recreated since: nothing was changed")
+            raise Conflict(
+                f"stream {entry.stream} was recreated in the meantime: nothing was changed"
+            )
         return change
     unsure = entry.action in ("delete_stream", "delete_consumer") and not sure
     if unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
         raise Refused(
-            f"the journal does not say which server, account and time of making {what} belongs"
-            " to: nothing was changed"
+            f"the journal does not contain server, account and creation time of {what}: nothing "
+            "was changed"
         )
     return change
 
@@ -109,7 +111,9 @@ def _check_place(writer: Writer, entry: JournalEntry) -> None:
     if not is_undoable(entry):
         raise Refused(final_text(entry))
     if where_done(entry, writer.place) != "here":
-        raise Refused("the journal does not say that this key is here: nothing was changed")
+        raise Refused(
+            "the journal does not contain server and account of this key: nothing was changed"
+        )
 
 
 async def preview_undo(

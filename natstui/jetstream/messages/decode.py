@@ -38,7 +38,7 @@ def microseconds(text: str) -> int:
     try:
         return round(moment.astimezone(UTC).timestamp() * 1_000_000)
     except OverflowError as error:
-        raise ValueError(f"{text!r} is beyond the calendar") from error
+        raise ValueError(f"{text!r} is not a possible date") from error
 
 
 def from_api(

@@ -107,12 +107,10 @@ def _check_status(status: str, subject: str) -> None:
     if status == "413":
         raise RequestFailed("more than 1024 subjects match: give a narrower filter", code=413)
     if status == "503":
-        raise NotFound(
-            f'nobody answers on "{subject}": does the stream allow direct gets?', code=503
-        )
+        raise NotFound(f'no reply on "{subject}": does the stream allow direct gets?', code=503)
     if status not in ("204", "404"):
         code = int(status) if status.isdecimal() else None
-        raise RequestFailed(f'the server answers {status} on "{subject}"', code=code)
+        raise RequestFailed(f'the server replies {status} on "{subject}"', code=code)
 
 
 class ApiGetter:

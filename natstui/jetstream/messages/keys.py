@@ -81,7 +81,7 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
         which = "" if revision is None else f" with revision {revision}"
         raise NotFound(f"{bucket} has no key {key}{which}", err_code=error.err_code) from error
     if message.subject != subject:
-        raise NotFound(f"revision {revision} of {bucket} is of {key_of(message.subject)}")
+        raise NotFound(f"revision {revision} of {bucket} belongs to key {key_of(message.subject)}")
     return Entry(
         bucket, key, message.stream_seq or 0, message.stored_at_us,
         operation_of(dict(message.headers)), base64.b64decode(message.payload_base64),

@@ -103,7 +103,9 @@ def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
     try:
         info = decoder_of(_Info).decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestFailed(f"what {bucket} knows of an object cannot be read: {error}") from error
+        raise RequestFailed(
+            f"the metadata of an object in {bucket} cannot be read: {error}"
+        ) from error
     link = (info.options.link if info.options else None) or _Link()
     return StoredObject(
         bucket, info.name, info.nuid, info.size, info.chunks, info.digest or "", at_us,
@@ -183,7 +185,7 @@ async def copy_object(
     if size_bytes != wanted.size_bytes:
         wrong = f"is not complete: {size_bytes:,} of {wanted.size_bytes:,} bytes are there"
     elif size_bytes and not wanted.digest:
-        wrong = "has no digest: nothing tells whether its bytes are right"
+        wrong = "has no digest: its bytes cannot be checked"
     elif size_bytes and not same_digest(wanted.digest, digest.digest()):
         wrong = f"is damaged: its digest is not {wanted.digest}"
     if wrong and verify:

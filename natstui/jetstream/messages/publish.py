@@ -91,7 +91,7 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
         await check_domain(writer.client, batch.subject)
     headers = dict(batch.headers)
     kept = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
-    doubt = "some may still have been sent"
+    doubt = "some messages may still have been sent"
     await writer.send(
         JournalDraft("publish", "", None, kept, doubt=doubt),
         (batch.subject, batch.confirmed),
@@ -138,7 +138,7 @@ async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> st
     for traits in CATALOGUE.values():
         api = f"{writer.client.prefix}.{traits.verb}"
         if traits.verb and traits.removes != "never" and overlap(api, subject):
-            return f"it asks the server itself: {traits.help}"
+            return f"it is a request to the server itself: {traits.help}"
     rollup = next((text for name, text in headers.items() if name.lower() == "nats-rollup"), None)
     if rollup is None:
         return None
@@ -166,7 +166,7 @@ async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
         reply = await writer.client.ask(
             asked.subject, payload, headers=headers or None, timeout_s=asked.timeout_s
         )
-        check_answered(reply, f'nobody answers on "{asked.subject}"')
+        check_answered(reply, f'no reply on "{asked.subject}"')
         return arrived(reply, None)
 
     doubt = "somebody may still have received the request"
@@ -227,7 +227,7 @@ async def _replies(
     replies = client.answers(asked.subject, payload, timeout_s=timeout_s, headers=headers)
     async with aclosing(replies):
         async for reply in replies:
-            check_answered(reply, f'nobody answers on "{asked.subject}"')
+            check_answered(reply, f'no reply on "{asked.subject}"')
             yield reply
 
 

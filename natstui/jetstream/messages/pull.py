@@ -50,7 +50,7 @@ async def next_message(client: Client, asked: PullNext) -> PulledMessage:
         raise _no_message(headers["Status"], str(headers.get("Description", "")), asked.consumer)
     pulled = delivered(msg, asked.stream, asked.consumer)
     if pulled is None:
-        raise RequestFailed(f"what came is no message of the consumer {asked.consumer}")
+        raise RequestFailed(f"the reply is not a message of the consumer {asked.consumer}")
     return pulled
 
 
@@ -136,7 +136,7 @@ async def answer(writer: Writer, asked: AnswerMessage) -> str:
         "payload": words.decode(),
         "stream_seq": int(numbers[1]) if numbers[1:] and numbers[1].isdecimal() else None,
     }
-    doubt = "it may still be acknowledged; once more does no harm"
+    doubt = "the ack may have arrived; a second ack does no harm"
     draft = JournalDraft("answer", stream, asked.consumer, kept, doubt=doubt)
     return await writer.send(
         draft, (asked.consumer, asked.confirmed), send, lambda text: {"text": text}
@@ -146,14 +146,14 @@ async def answer(writer: Writer, asked: AnswerMessage) -> str:
 def _words(asked: AnswerMessage) -> tuple[bytes, str]:
     if asked.answer == "nak" and asked.delay_s:
         delay = {"delay": round(asked.delay_s * 1_000_000_000)}
-        text = f"given back, to be delivered again after {asked.delay_s:g} s"
+        text = f"nak'd: redelivered after {asked.delay_s:g} s"
         return b"-NAK " + json.dumps(delay).encode(), text
     if asked.answer == "term" and asked.reason:
         return b"+TERM " + asked.reason.encode(), f"terminated: {asked.reason}"
     return {
         "ack": (b"+ACK", "acknowledged"),
         "double_ack": (b"+ACK", "acknowledged, and confirmed by the server"),
-        "nak": (b"-NAK", "given back, to be delivered again at once"),
+        "nak": (b"-NAK", "nak'd: redelivered at once"),
         "in_progress": (b"+WPI", "still in progress: the ack wait begins again"),
         "term": (b"+TERM", "terminated: it is not delivered again"),
     }[asked.answer]

@@ -166,7 +166,7 @@ class Reader:
         try:
             _, stream_seq, consumer_seq, at_ns, left = answered_numbers(msg.reply)
         except ValueError as error:
-            raise RequestFailed(f"what came from {self.stream} is no stored message") from error
+            raise RequestFailed(f"the reply of {self.stream} is not a stored message") from error
         if consumer_seq != self._consumer_seq + 1:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq

@@ -64,9 +64,11 @@ class Responder:
         of ours, in the words of whoever asked.
         """
         if overlap(self.subject, "$JS.>") or overlap(self.subject, "$SYS.>"):
-            raise RequestFailed(f"{self.subject} is what servers answer: give a narrower subject")
+            raise RequestFailed(
+                f"servers also reply to requests on {self.subject}: use a narrower subject"
+            )
         kept = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
-        draft = JournalDraft("reply", "", None, kept, doubt="some may have been answered")
+        draft = JournalDraft("reply", "", None, kept, doubt="some requests may have got a reply")
         await writer.send(
             draft,
             (self.subject, self.confirmed),
@@ -107,8 +109,10 @@ class Responder:
         if self.stopped.is_set():
             return
         if not msg.reply or overlap(msg.reply, "$JS.>") or overlap(msg.reply, "$SYS.>"):
-            why = "its answer would be a request to the server" if msg.reply else "none is asked"
-            self.told(f"no answer to a message on {msg.subject}: {why}")
+            why = (
+                "its reply would go to the server itself" if msg.reply else "it requests no reply"
+            )
+            self.told(f"no reply to a message on {msg.subject}: {why}")
             return
         self._asked_count += 1
         number = self._asked_count
@@ -120,13 +124,13 @@ class Responder:
             finally:
                 self._answering.cancel()
             if self._answering.cancelled():
-                self.told(f"no answer to a request on {msg.subject}: it was stopped")
+                self.told(f"no reply to a request on {msg.subject}: natstui was stopped")
                 return
             await self._send(client, msg.reply, self._answering.result())
         except PermissionDenied as error:
             self._end(error)
         except NatstuiError as error:
-            self.told(f"no answer to a request on {msg.subject}: {error}")
+            self.told(f"no reply to a request on {msg.subject}: {error}")
         else:
             self.replies_count += 1
         if number == self.most_count:

@@ -40,8 +40,8 @@ class Rollbacks:
         from_seq, to_seq = before.state.last_seq, after.state.last_seq
         body = {"stream": after.name, "from_seq": from_seq, "to_seq": to_seq}
         text = (
-            f"stream {after.name} went back from sequence {from_seq:,} to {to_seq:,}: "
-            "what it had stored last is gone, its store is an older one"
+            f"stream {after.name} went back from sequence {from_seq:,} to {to_seq:,}: its "
+            "newest messages are lost, its store is an older one"
         )
         now_us = time.time_ns() // 1000
         advisory = Advisory(now_us, ROLLED_BACK, after.name, None, text, json.dumps(body))

@@ -171,8 +171,8 @@ def _reply_of(subject: str, message: Msg) -> _Reply:
     headers = message.headers or {}
     if headers.get("Status") == "503":
         sentence = (
-            f'nobody answers on "{subject}": the server is older than 2.4, or has no system '
-            "account, which an operator names as system_account in its configuration"
+            f'no reply on "{subject}": the server is older than 2.4, or has no system account, '
+            "which an operator names as system_account in its configuration"
         )
         raise RequestFailed(sentence, code=503)
     data = message.data
@@ -209,10 +209,10 @@ def _unpacked(subject: str, data: bytes) -> bytes:
     try:
         whole = unpacking.decompress(data, _MOST_BYTES)
     except zlib.error as error:
-        raise RequestFailed(f"{subject}: the answer cannot be unpacked ({error})") from error
+        raise RequestFailed(f"{subject}: the reply cannot be unpacked ({error})") from error
     if not unpacking.eof:
         most = f"{_MOST_BYTES // 1024 // 1024} MiB"
-        raise RequestFailed(f"{subject}: the answer is cut short, or larger than {most}")
+        raise RequestFailed(f"{subject}: the reply is cut short, or larger than {most}")
     return whole
 
 

@@ -99,9 +99,11 @@ class BulkAnswers:
                     )
             if name not in known:
                 names = ", ".join(sorted(known.keys() - known.values()) or sorted(known))
-                there = f"there is {names}" if names else "there is none at all"
+                there = (
+                    f"there is {names}" if names else "there are no accounts that use JetStream"
+                )
                 raise RequestFailed(
-                    f"no server knows of an account {name} that uses JetStream; {there}"
+                    f"no server knows an account {name} that uses JetStream; {there}"
                 )
             self._id = known[name]
         return self._id

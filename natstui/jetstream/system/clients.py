@@ -144,12 +144,12 @@ async def read_subjects(client: Client, stream: str) -> list[str]:
         origins = [config.mirror] if config.mirror else config.sources or []
         names = ", ".join(origin.name for origin in origins)
         raise RequestFailed(
-            f"nobody publishes to stream {stream}: it has no subjects of its own, its messages "
-            f"come from {names or 'nowhere'}"
+            f"stream {stream} has no publishers: it has no subjects, its messages come from "
+            f"{names or 'nowhere'}"
         )
     if len(subjects) > _MOST_SUBJECTS:
         raise RequestFailed(
-            f"stream {stream} has {len(subjects)} subjects: a tap reads {_MOST_SUBJECTS} at most"
+            f"stream {stream} has {len(subjects)} subjects: natstui reads at most {_MOST_SUBJECTS}"
         )
     return subjects
 

@@ -148,7 +148,7 @@ async def read_connection_there(
 ) -> ClientConnection | None:
     """Return one connection of any account, as the system account sees it; None: forgotten.
 
-    Raises RequestFailed when its server does not answer, and the other request errors.
+    Raises RequestFailed when its server does not reply, and the other request errors.
     """
     subject = f"$SYS.REQ.SERVER.{server_id}.CONNZ"
     for state in (_OPEN, _CLOSED):
@@ -158,7 +158,7 @@ async def read_connection_there(
         except RequestFailed as error:
             if error.code != 503:
                 raise
-            raise RequestFailed(f"server {server_id} does not answer", code=503) from error
+            raise RequestFailed(f"server {server_id} does not reply", code=503) from error
         for answer in answers:
             page = read(subject, answer.data, _Page)
             with reading(subject):

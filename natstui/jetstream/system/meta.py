@@ -36,7 +36,7 @@ async def read_meta(system: System) -> Meta:
     metas = await read_metas(system)
     if len(metas) != 1:
         told = ", ".join(meta.cluster for meta in metas) or "none: JetStream is not clustered"
-        raise RequestFailed(f"there is not one meta group here: {told}")
+        raise RequestFailed(f"natstui needs exactly one meta group: {told}")
     return metas[0]
 
 
@@ -61,7 +61,7 @@ async def step_down_meta(writer: Writer, system: System, asked: StepDown) -> str
     await writer.send(draft, (asked.meta.cluster, asked.confirmed), ask, lambda reply: reply)
     now = await _led_after(system, before)
     if now in (None, before):
-        return f"{before} stepped down, and no other leads {asked.meta.cluster} yet"
+        return f"{before} stepped down, and {asked.meta.cluster} has no new leader yet"
     return f"{asked.meta.cluster} is led by {now} now"
 
 
@@ -83,19 +83,18 @@ async def meta_without(client: Client, system: System, server: str) -> Meta:
     answering = {one.name for one in await servers.ask("$SYS.REQ.SERVER.PING.STATSZ", {})}
     if server in answering:
         raise Refused(
-            f"{server} answers: stop it first; a server that runs is emptied and moved away "
-            "from, not removed"
+            f"{server} still replies: stop it first; only a stopped server can be removed"
         )
     if not meta.peers and meta.size_count > 1:
-        who = (
-            f"its leader {meta.leader} does not answer" if meta.leader else "it has no leader now"
-        )
+        who = f"its leader {meta.leader} does not reply" if meta.leader else "it has no leader now"
         raise Refused(f"{cluster_text(meta)} cannot remove a member: {who}")
     if meta.peer(server) is None:
         members = ", ".join(
             sorted({*filter(None, [meta.leader]), *(peer.name for peer in meta.peers)})
         )
-        raise Refused(f"{server} is no member of {cluster_text(meta)}: its members are {members}")
+        raise Refused(
+            f"{server} is not a member of {cluster_text(meta)}: its members are {members}"
+        )
     return meta
 
 
@@ -121,4 +120,4 @@ async def remove_server(writer: Writer, system: System, asked: RemoveServer) -> 
         if monotonic() > end:
             return f"{asked.server} is being removed, and is still listed as a member"
         await asyncio.sleep(_LOOKED_AGAIN_S)
-    return f"{asked.server} is no member of {cluster_text(meta)} any more"
+    return f"{asked.server} is not a member of {cluster_text(meta)} any more"

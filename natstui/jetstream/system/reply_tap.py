@@ -170,12 +170,12 @@ class ReplyTap:
             while self._why is None:
                 left_s = begun_s + self._for_s - time.monotonic()
                 if left_s <= 0:
-                    self._stop(f"it read for {duration_text(self._for_s)}")
+                    self._stop(f"natstui read for {duration_text(self._for_s)}")
                     break
                 if self._ended.is_set():
-                    self._stop("it was stopped")
+                    self._stop("reading was stopped")
                 elif self._lost_count():
-                    self._stop("the connection was lost: what was asked then is missing")
+                    self._stop("the connection was lost: messages of that time are missing")
                 await self._match_newest(servers)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(_ASK_EVERY_S, left_s)):

@@ -36,12 +36,13 @@ LONG_S = 20.0
 """How long servers may take to tell of all streams of an account: seconds, where they are busy."""
 _SYSTEM = "$SYS.REQ.SERVER.PING."
 NOT_SET = (
-    'only the system account may ask "$SYS.REQ.SERVER.PING.VARZ": name a user of it in [system] '
-    "of the configuration, or the monitoring ports (monitoring = "
-    '"http://HOST:8222"), which an operator opens with http_port in the server\'s configuration'
+    'only the system account may request "$SYS.REQ.SERVER.PING.VARZ": name a user of it in '
+    '[system] of the configuration, or the monitoring ports (monitoring = "http://HOST:8222"), '
+    "which an operator opens with http_port in the server's configuration"
 )
 NOT_ALLOWED = NOT_SET.replace(
-    "only the system account may ask", "only a user of the system account with permission may ask"
+    "only the system account may request",
+    "only a user of the system account with permission may request",
 )
 """To a user without permission for any of these subjects, of whatever account."""
 _ONLY_OF_SYSTEM = tuple(f"{_SYSTEM}{what}" for what in ("VARZ", "STATSZ", "JSZ", "CONNZ"))
@@ -165,8 +166,8 @@ class System:
                 raise
             who = f"{link.user or 'nobody'} of the account {link.account or 'unknown'}"
             sentence = (
-                f'nobody answers on "{_SUBJECTS[what]}": [system] is {who}, '
-                "which is not the server's system_account"
+                f'no reply on "{_SUBJECTS[what]}": [system] is {who}, which is not the server\'s '
+                "system_account"
             )
             raise RequestFailed(sentence, code=503) from error
 
@@ -192,7 +193,7 @@ class System:
 
 
 async def _refusal_of(client: Client) -> str:
-    """Return why servers do not answer what only the system account may ask; empty: they do.
+    """Return why servers do not answer what only the system account may request; empty: they do.
 
     A user of that account may have no permission for one of the subjects. Raises
     PermissionDenied to receive replies at all, RequestTimedOut, and ServerGone.
@@ -244,7 +245,7 @@ class MonitoringPorts:
         answers = [it for it in found if isinstance(it, ServerAnswer)]
         if not answers:
             told = "; ".join(f"{url}: {why}" for url, why in self.silent.items())
-            raise RequestFailed(f"no monitoring port answers: {told}")
+            raise RequestFailed(f"no monitoring port replies: {told}")
         # Two addresses may lead to the same server.
         return list({answer.server_id: answer for answer in answers}.values())
 

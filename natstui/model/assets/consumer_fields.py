@@ -8,13 +8,13 @@ from natstui.model.assets.monitor_keys import CONSUMER_KEYS
 BASIC = (
     Field(
         "name", "Name", "text", "Consumer",
-        "No spaces, dots, * > / or \\. Only an ephemeral consumer may have none: Durable no.",
+        "No spaces, dots, * > / or \\. An ephemeral consumer (Durable: no) needs none.",
         fixed="a consumer cannot be renamed",
         absent="the server chooses",
     ),
     Field(
         "durable_name", "Durable", "text", "Consumer",
-        "Stays until deleted. Without: ephemeral, deleted when unused for 5s or its threshold.",
+        "Stays until deleted. If no: deleted when unused for its inactive threshold (default 5s).",
         fixed="a durable consumer stays durable",
     ),
     Field(
@@ -37,8 +37,8 @@ BASIC = (
     ),
     Field(
         "metadata", "Metadata", "metadata", "Consumer",
-        "Your own key=value pairs; a value with a comma in double quotes.", flag="metadata",
-        absent="none",
+        "Your own key=value pairs; write double quotes around a value with a comma.",
+        flag="metadata", absent="none",
     ),
 )  # fmt: skip
 
@@ -52,13 +52,13 @@ START = (
     ),
     Field(
         "opt_start_seq", "Start sequence", "count", "Start",
-        "The first sequence, with by_start_sequence.",
+        "Start sequence, for by_start_sequence.",
         fixed="the start of a consumer cannot change; reset the consumer instead",
         absent="none",
     ),
     Field(
         "opt_start_time", "Start time", "time", "Start",
-        "The first moment, with by_start_time, as 2026-01-31T12:00:00Z.",
+        "Start time, for by_start_time, as 2026-01-31T12:00:00Z.",
         fixed="the start of a consumer cannot change; reset the consumer instead",
         absent="none",
     ),
@@ -153,7 +153,7 @@ PULL = (
     ),
     Field(
         "max_bytes", "Maximum bytes", "bytes", "Pull",
-        "The most bytes that one pull may ask for.", flag="max-pull-bytes",
+        "The most bytes that one pull may request.", flag="max-pull-bytes",
         absent="unlimited",
     ),
     Field(

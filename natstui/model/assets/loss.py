@@ -171,7 +171,7 @@ def _kept_for_ever(old: Mapping[str, object], new: Mapping[str, object]) -> Iter
 def _mirror_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     if read(old, "mirror") and not read(new, "mirror"):
         origin = text_at(old, "mirror.name")
-        yield f"it mirrors {origin} no more, and cannot become its mirror again"
+        yield f"it stops mirroring {origin}, and cannot become its mirror again"
 
 
 def _copies_to_go(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def common_problems(
         if size_bytes > MAX_METADATA_BYTES:
             yield Problem("metadata", f"the metadata is larger than {MAX_METADATA_BYTES} bytes")
     if not 0 <= number_at(config, "num_replicas") <= 5:
-        yield Problem("num_replicas", "the number of replicas is not between 1 and 5")
+        yield Problem("num_replicas", "the number of replicas must be between 1 and 5")
     for each in fields:
         value = read(config, each.path)
         yield from _value_problems(each, value)

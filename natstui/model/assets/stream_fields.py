@@ -39,8 +39,8 @@ BASIC = (
     ),
     Field(
         "metadata", "Metadata", "metadata", "Stream",
-        "Your own key=value pairs; a value with a comma in double quotes.", flag="metadata",
-        absent="none",
+        "Your own key=value pairs; write double quotes around a value with a comma.",
+        flag="metadata", absent="none",
     ),
 )  # fmt: skip
 

@@ -203,7 +203,10 @@ def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
         elif number_at(config, "max_msgs_per_subject") <= 0:
             yield Problem(path, "discard new per subject needs max messages per subject")
     if is_on(config, "allow_rollup_hdrs") and is_on(config, "deny_purge"):
-        yield Problem("allow_rollup_hdrs", "roll-ups remove messages: switch deny purge off")
+        yield Problem(
+            "allow_rollup_hdrs",
+            "roll-ups purge messages, which deny purge forbids: switch deny purge off",
+        )
 
 
 def _counters(config: Mapping[str, object]) -> Iterator[Problem]:

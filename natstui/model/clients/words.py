@@ -77,7 +77,7 @@ def cost_text(heard: TappedRequests, what: str) -> str:
         )
     parts.append(
         f"{heard.ended}; it cost {counted(f'{heard.read_msgs:,}', 'message')}, "
-        f"{bytes_text(heard.read_bytes)}, and {counted(heard.questions_count, 'question')} "
+        f"{bytes_text(heard.read_bytes)}, and {counted(heard.questions_count, 'request')} "
         "to the servers"
     )
     return clean_line("; ".join(parts))

@@ -27,7 +27,7 @@ def rate_columns(
         column(
             "in_s",
             "IN/S",
-            f"Messages a second {gets}",
+            f"Messages per second {gets}",
             value("in_msgs_per_s"),
             rate_text,
             dims_unknown=False,
@@ -35,7 +35,7 @@ def rate_columns(
         column(
             "in_b",
             "IN B/S",
-            f"Bytes a second {gets}",
+            f"Bytes per second {gets}",
             value("in_bytes_per_s"),
             bytes_text,
             dims_unknown=False,
@@ -43,7 +43,7 @@ def rate_columns(
         column(
             "out_s",
             "OUT/S",
-            f"Messages a second {sends}",
+            f"Messages per second {sends}",
             value("out_msgs_per_s"),
             rate_text,
             dims_unknown=False,
@@ -51,7 +51,7 @@ def rate_columns(
         column(
             "out_b",
             "OUT B/S",
-            f"Bytes a second {sends}",
+            f"Bytes per second {sends}",
             value("out_bytes_per_s"),
             bytes_text,
             dims_unknown=False,

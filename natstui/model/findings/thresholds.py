@@ -60,7 +60,7 @@ STUCK_AFTER_S = _threshold(
 )  # fmt: skip
 NO_PULLS_AFTER_S = _threshold(
     10.0, "no pulls after", "s",
-    "a consumer without an open pull for less than this is normal: clients fetch now and then",
+    "a consumer may have no open pull for this long: clients fetch now and then",
 )  # fmt: skip
 NO_ACKS_AFTER_S = _threshold(
     30.0, "no acks after", "s",
@@ -72,13 +72,13 @@ MOST_SAMPLES_SHARE = _threshold(
 )  # fmt: skip
 
 RECENT_S = _threshold(
-    10.0, "recent", "s", "naks and terms of this period are compared with the deliveries"
+    10.0, "recent", "s", "naks and terms of this period are compared with its deliveries"
 )
 NAKED_SHARE = _threshold(
     0.9,
     "naks",
     "share",
-    "share of recent deliveries; with more naks than this, all messages count as nak'd",
+    "share of recent deliveries; above this share of naks, all messages count as nak'd",
 )
 NAKED_LEAVE_SHARE = _threshold(
     0.5, "naks, leaving", "share", "below this share of naks, the finding ends"
@@ -90,7 +90,9 @@ TERMS_FEWEST = int(
     _threshold(3, "terms, fewest", "times", "fewer recent terms than this are ignored")
 )
 POISON_DELIVERIES = int(
-    _threshold(5, "poison", "times", "a message delivered so often and not settled is in a loop")
+    _threshold(
+        5, "poison", "times", "a message delivered this often and not acked is a poison message"
+    )
 )
 FLOW_STALL_S = _threshold(
     3.0, "flow stall", "s",
@@ -103,23 +105,26 @@ STALLED_S = _threshold(
 )  # fmt: skip
 FALLING_WINDOW_S = _threshold(
     15.0, "falling behind, window", "s",
-    "the lowest backlogs in the three thirds of this period are compared; a third is never "
-    "shorter than the client's pause between two fetches",
+    "a backlog grows if its lowest value rises from third to third of this period; a third is "
+    "never shorter than the client's pause between two fetches",
 )  # fmt: skip
 FALLING_PER_S = _threshold(
-    1.0, "falling behind, rate", "msgs/s", "a backlog that grows more slowly is not falling behind"
+    1.0,
+    "falling behind, rate",
+    "msgs/s",
+    "a backlog that grows more slowly than this is not reported",
 )
 FALLING_MSGS = int(
     _threshold(
         10,
         "falling behind, backlog",
         "msgs",
-        "with fewer messages pending, it is not falling behind",
+        "a backlog of fewer messages than this is not reported",
     )
 )
 FALLING_BEHIND_S = _threshold(
     10.0, "falling behind, time", "s",
-    "a backlog that is cleared within this time at the present pace is not falling behind",
+    "a backlog that is cleared within this time at the present rate is not reported",
 )  # fmt: skip
 ACKS_FEWEST = int(
     _threshold(
@@ -132,7 +137,7 @@ ACKS_AGAIN_SHARE = _threshold(
 )  # fmt: skip
 ACKS_LATE_SHARE = _threshold(
     0.25, "late acks of redeliveries", "share",
-    "share of ack wait; only a p99 ack time above it makes ack wait the cause of redeliveries",
+    "share of ack wait; redeliveries are due to ack wait only if the p99 ack time is above it",
 )  # fmt: skip
 GIVEN_UP_KEPT_S = _threshold(
     300.0, "given up", "s",
@@ -179,7 +184,7 @@ TREND_LEAST_S = _threshold(
     10.0,
     "full soon, trend",
     "s",
-    "no forecast of a limit from a shorter trend than this",
+    "a limit is forecast only from a trend of at least this length",
 )
 FULL_SOON_HELD_S = _threshold(
     60.0, "full soon, held", "s",
@@ -188,11 +193,11 @@ FULL_SOON_HELD_S = _threshold(
 )  # fmt: skip
 FORECAST_LEAST_S = _threshold(
     60.0, "forecast, watched", "s",
-    "no forecast of a limit from a shorter recording than this",
+    "a limit is forecast only from a recording of at least this length",
 )  # fmt: skip
 FORECAST_REACH = _threshold(
     100.0, "forecast, reach", "times",
-    "forecasts reach at most this many times the length of the recording",
+    "a forecast covers at most this many times the length of the recording",
 )  # fmt: skip
 SUBJECTS_MOST = int(
     _threshold(
@@ -217,7 +222,7 @@ SHORT_DUPLICATES_S = _threshold(
 )  # fmt: skip
 LED_TOGETHER_SHARE = _threshold(
     0.5, "leaders together", "share",
-    "share of a stream's consumers led by the stream's own leader; more is reported",
+    "share of a stream's consumers led by the stream's own leader; a larger share is reported",
 )  # fmt: skip
 LED_TOGETHER_FEWEST = int(
     _threshold(
@@ -231,7 +236,7 @@ HOLES_SHARE = _threshold(
     0.5,
     "holes",
     "share",
-    "share of sequences between first and last that are deleted; more is reported",
+    "share of sequences between first and last that are deleted; a larger share is reported",
 )
 HOLES_FEWEST = int(
     _threshold(
@@ -348,7 +353,7 @@ REPEATS_FEWEST = int(
     )
 )
 NEVER_ACKED_S = _threshold(
-    10.0, "never acked", "s", "time without an ack (and longer than ack wait)"
+    10.0, "never acked", "s", "no ack for this long, and for longer than ack wait, is reported"
 )
 FLOOR_BLOCKED_S = _threshold(
     30.0,
@@ -372,7 +377,7 @@ ORPHANED_POLLS = int(
         3,
         "orphaned",
         "times",
-        "polls in which messages match no consumer, before they are reported",
+        "messages that match no consumer in this many polls are reported",
     )
 )
 DROPPED_WINDOW_S = _threshold(
@@ -383,7 +388,7 @@ DROPPED_SHARE = _threshold(
     0.1,
     "dropped at once, share",
     "share",
-    "share of published messages that match no consumer; more is reported",
+    "share of published messages that match no consumer; a larger share is reported",
 )
 PILE_UP_S = _threshold(
     300.0,
@@ -404,7 +409,7 @@ UNMATCHED_FEWEST = int(
 )
 UNMATCHED_WINDOW_S = _threshold(
     300.0, "unmatched, window", "s",
-    "for a consumer that starts with new messages, only messages of this period are counted",
+    "with deliver policy new, the filter is compared only with messages of this period",
 )  # fmt: skip
 FETCH_LOOP_S = _threshold(
     3.0, "fetch loop", "s", "a client that fetches in a loop pulls again within this time"
@@ -417,7 +422,10 @@ REPEATS_MOST_SHARE = _threshold(
 )
 ONE_MESSAGE_POLLS = int(
     _threshold(
-        3, "poison, polls", "times", "consecutive polls in which only one message was redelivered"
+        3,
+        "poison, polls",
+        "times",
+        "a message that alone is redelivered in this many consecutive polls is reported",
     )
 )
 BACKOFF_WAITS_S = _threshold(
@@ -458,7 +466,10 @@ RESTARTS_S = _threshold(
 )  # fmt: skip
 RESTARTS_FEWEST = int(
     _threshold(
-        2, "restarts", "times", "reported from so many restarts on; one alone is usually intended"
+        2,
+        "restarts",
+        "times",
+        "this many restarts are reported; a single restart is usually intended",
     )
 )
 SERVER_CPU_SHARE = _threshold(
@@ -468,7 +479,12 @@ CLIENT_CLOSES = _threshold(
     15, "closes", "times", "this many closed connections of one name within a minute are reported",
 )  # fmt: skip
 REFUSED_FEWEST = int(
-    _threshold(3, "connections refused", "times", "fewer refused clients in a minute say nothing")
+    _threshold(
+        3,
+        "connections refused",
+        "times",
+        "fewer refused clients than this in a minute are ignored",
+    )
 )
 CLIENT_SUBSCRIPTIONS = _threshold(
     5_000, "subscriptions", "times", "a connection with more subscriptions than this is "
@@ -476,14 +492,19 @@ CLIENT_SUBSCRIPTIONS = _threshold(
 )  # fmt: skip
 UNBALANCED_SHARE = _threshold(
     2.0, "unbalanced", "times",
-        "leaders of a server, compared with an even share; more is reported",
+        "leaders of a server, compared with an even share; a larger share is reported",
 )  # fmt: skip
 UNBALANCED_FEWEST = int(
-    _threshold(6, "unbalanced, fewest", "times", "fewer streams with replicas need not be even")
+    _threshold(
+        6,
+        "unbalanced, fewest",
+        "times",
+        "with fewer replicated streams than this, uneven leaders are not reported",
+    )
 )
 UNBALANCED_DEVIATIONS = _threshold(
     3.0, "unbalanced, by chance", "times",
-    "the standard deviation of leaders that are elected by chance: less says nothing",
+    "a deviation of fewer standard deviations than this is chance",
 )  # fmt: skip
 UNBALANCED_AFTER_S = _threshold(
     300.0, "unbalanced, restart", "s",
@@ -494,7 +515,7 @@ REPLICAS_POLLS = int(
         3,
         "replicas compared",
         "times",
-        "polls in which a replica has other messages, before it is reported",
+        "a replica that has other messages in this many polls is reported",
     )
 )
 MOVE_HANGS_S = _threshold(

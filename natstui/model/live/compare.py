@@ -66,7 +66,7 @@ def _assets(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
     gone, come = {_named(key) for key in old - new}, {_named(key) for key in new - old}
     for name in gone | come:
         if name in gone and name in come:
-            words = ("one", "another one with this name")
+            words = ("one", "another stream or consumer with this name")
         else:
             words = ("there", "gone") if name in gone else ("not there", "there")
         yield Difference(*name, "asset", "exists", *words)

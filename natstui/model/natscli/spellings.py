@@ -149,7 +149,7 @@ _COMMON = (
         hidden=True,
     ),
 )
-_PENDING = "The most unacknowledged messages."
+_PENDING = "Maximum number of unacknowledged messages."
 
 SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
     "stream": (

@@ -48,7 +48,7 @@ _FROM = Field(
     "seq", "From sequence", "count", "", "The sequence to start from; empty: the ack floor."
 )
 _PREFERRED = Field(
-    "preferred", "To server", "text", "", "The next leader; empty lets the others elect one.",
+    "preferred", "To server", "text", "", "The next leader; empty: the replicas elect one.",
     flag="preferred",
 )  # fmt: skip
 _PEER = Field(
@@ -230,7 +230,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     ),
     "answer": ActionTraits("answer", "acknowledge a message", "", "never"),
     "benchmark": ActionTraits(
-        "benchmark", "publish to streams that exist, or take from them", "", "sometimes"
+        "benchmark", "publish to existing streams, or consume from them", "", "sometimes"
     ),
 }
 """Whoever asks, confirms, greys a key or tests what is lost reads this table."""

@@ -13,18 +13,18 @@ LEADER, NO_LEADER = "leader", "leaderless"
 SOURCES: dict[Source, str] = {
     "system": "the system account",
     "monitoring": "the monitoring ports",
-    "account": "the account: only its own connections and traffic",
+    "account": "your account: only its own connections and traffic",
 }
 
 
 def summary(seen: Servers) -> str:
-    """Return one sentence on who told, and which servers did not."""
-    text = f"{counted(len(seen.rows), 'server')}, told by {SOURCES[seen.source]}"
+    """Return one sentence on where the data is from, and which servers did not reply."""
+    text = f"{counted(len(seen.rows), 'server')}, data from {SOURCES[seen.source]}"
     versions = sorted({row.version for row in seen.rows if row.version})
     if len(versions) > 1:
         text += f"; versions differ: {', '.join(versions)}"
     if seen.silent:
-        text += f"; no answer from {', '.join(sorted(seen.silent))}"
+        text += f"; no reply from {', '.join(sorted(seen.silent))}"
     return text
 
 
@@ -118,9 +118,9 @@ def removal_loss(meta: Meta, name: str) -> str:
     left = max(1, meta.size_count - 1)
     quorum = left // 2 + 1
     return (
-        "its replicas of streams and consumers are removed, and recreated on other servers if "
-        f"possible; {cluster_text(meta)} then has {counted(left, 'member')} and needs {quorum} "
-        f"of them; {name} may come back only with an empty store"
+        "its replicas are removed, and recreated on other servers if possible; "
+        f"{cluster_text(meta)} then has {counted(left, 'member')}, of which {quorum} must be "
+        f"up; empty the store of {name} before it comes back"
     )
 
 

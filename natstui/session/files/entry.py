@@ -235,7 +235,7 @@ def entry_of(pieces: Sequence[Piece]) -> Entry | None:
         return None
     head = _TIME.match(first.numbered)
     if head is None:
-        raise BadLine(f"a line is no record: {first.numbered[:60]!r}")
+        raise BadLine(f"a line is not a record: {first.numbered[:60]!r}")
     mono_us = None if head[2] is None else int(head[2])
     return Entry(head[1].decode(), int(head[3]), mono_us, tuple(pieces))
 

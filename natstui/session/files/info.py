@@ -135,7 +135,7 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SessionError(f"{what} is damaged: {error}") from error
     if not 0 <= info.started_at_us < _YEAR_9999_US:
-        raise SessionError(f"{what} is damaged: the session began at no possible time")
+        raise SessionError(f"{what} is damaged: its start time is not possible")
     return info
 
 
@@ -169,5 +169,5 @@ def _info_content(folder: Path) -> bytes:
     with reading(str(path)), open_plain(path) as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        raise SessionError(f"{path} is larger than any session's")
+        raise SessionError(f"{path} is too large for a session")
     return content

@@ -152,7 +152,7 @@ class _Measure:
             or self._lines_count > _MOST_LINES
             or self._lines_count - self._records_count > _MOST_STRANGE_LINES
         ):
-            raise SessionError(f"{self._what} inflates to more than any segment holds")
+            raise SessionError(f"{self._what} is too large for a segment when decompressed")
 
 
 def _member(compressed: bytes, at: int, what: str, measure: _Measure) -> tuple[list[bytes], int]:
@@ -182,7 +182,7 @@ def inflate(compressed: bytes, what: str) -> Iterator[bytes]:
             return
         pieces, at = _member(compressed, at, what, measure)
         yield b"".join(pieces)
-    raise SessionError(f"{what} has more parts than any segment")
+    raise SessionError(f"{what} has too many parts for a segment")
 
 
 def read_content(path: Path, *, sealed: bool) -> Content:
@@ -190,7 +190,7 @@ def read_content(path: Path, *, sealed: bool) -> Content:
     with reading(str(path)), open_plain(path) as file:
         raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
-        raise SessionError(f"{path} is larger than any segment")
+        raise SessionError(f"{path} is too large for a segment")
     return parse(b"".join(inflate(raw, str(path))) if sealed else raw)
 
 
@@ -240,7 +240,7 @@ class GrowingSegment:
             file.seek(self._read_bytes)
             raw = file.read(MOST_BYTES + 1 - self._read_bytes)
         if self._read_bytes + len(raw) > MOST_BYTES:
-            raise SessionError(f"{self.path} is larger than any segment")
+            raise SessionError(f"{self.path} is too large for a segment")
         whole = raw[: raw.rfind(b"\n") + 1]
         self._read_bytes += len(whole)
         return whole

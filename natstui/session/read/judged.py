@@ -40,7 +40,7 @@ def recorded_findings(
     unread = [mark.text for mark in recording.damage()]
     if unknown:
         codes = ", ".join(sorted(map(clean_line, unknown))[:5])
-        unread.append(f"findings of codes that this natstui does not know: {codes}")
+        unread.append(f"findings with codes unknown to this natstui: {codes}")
     return state, over, unread
 
 

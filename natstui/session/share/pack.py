@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Path:
     """Write a session, sealed as it is now, into one new file; raises SessionError."""
     if not target.name:
-        raise SessionError(f"{target} is no name of a file")
+        raise SessionError(f"{target} is not a file name")
     with _writing(target):
         check_replaceable(target, replaces=False)
     for finding in verify(folder).findings:
@@ -137,11 +137,13 @@ def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:
             write_complete(folder / INFO, text)
             continue
         if not is_segment_name(member.name) or not member.name.endswith(".gz"):
-            raise SessionError(f"the pack holds {member.name[:60]!r}, which no session has")
+            raise SessionError(
+                f"the pack contains {member.name[:60]!r}, which is not part of a session"
+            )
         if member.size_bytes > MOST_BYTES:
-            raise SessionError(f"{member.name} is larger than any segment")
+            raise SessionError(f"{member.name} is too large for a segment")
         if (folder / member.name).exists():
-            raise SessionError(f"the pack holds {member.name} twice")
+            raise SessionError(f"the pack contains {member.name} twice")
         descriptor = os.open(folder / member.name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(descriptor, "wb") as target:
             target.writelines(content(file, member))
@@ -211,7 +213,7 @@ def _parse(block: bytes) -> Member:
     except ValueError as error:
         raise SessionError("the pack is damaged: a header makes no sense") from error
     if size_bytes < 0 or block != header(name, size_bytes):
-        raise SessionError("the pack holds something other than the plain files of a session")
+        raise SessionError("the pack contains something other than the plain files of a session")
     return Member(name, size_bytes)
 
 

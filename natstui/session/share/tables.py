@@ -65,7 +65,7 @@ _UNITS_BY_NAME = {
     "counts": "count",
     "sequences": "sequence",
     "recent": "s since 1970, count",
-    "numbers": "what the name says",
+    "numbers": "as the field name says",
     "members": "bytes",
     "fan_out_ratio": "ratio, from 0",
     "cpu_ratio": "ratio, from 0",
@@ -138,11 +138,11 @@ ADVISORY = Table(
     "one row per advisory of the server",
     _columns(
         {
-            "type": "last word of the type",
+            "type": "last word of the advisory's type",
             "stream": "stream concerned",
             "consumer": "consumer concerned",
             "text": "one sentence",
-            "body_json": "as the server sent it",
+            "body_json": "JSON as the server sent it",
         }
     ),
 )
@@ -156,7 +156,7 @@ ACK_SAMPLE = Table(
             "stream_seq": "sequence of the message in the stream",
             "consumer_seq": "of the delivery",
             "deliveries_count": "deliveries of the message so far",
-            "ack_ns": "from delivery to acknowledgement",
+            "ack_ns": "time from delivery to acknowledgement",
         }
     ),
 )
@@ -168,7 +168,7 @@ BENCH_INTERVAL = Table(
             "run_id": "which run",
             "role": "role of the worker",
             "worker_id": "number of the worker in its role, from 0",
-            "interval_s": "since the last report",
+            "interval_s": "length of the interval since the last report",
             "cpu_ratio": "CPU time, as a share of one core",
         }
         | _COUNTS
@@ -196,13 +196,13 @@ BENCH_RESULT = Table(
         {
             "run_id": "which run",
             "title": "of the scenario",
-            "duration_s": "of the measured part",
+            "duration_s": "length of the measured part",
             "verdict": "ok, incomplete, failed or stopped",
             "partial": "ended before the planned end",
             "publish_per_s": "messages published",
             "receive_per_s": "messages received",
         }
-        | {field.name: "in the whole run" for field in fields(Counts)}
+        | {field.name: "count in the whole run" for field in fields(Counts)}
     ),
 )
 EVENT = Table(
@@ -225,7 +225,7 @@ CONFIGURATION = Table(
             "stream": "stream",
             "consumer": "consumer; empty for a stream",
             "created_at_us": "when it was created",
-            "config_json": "as the server sent it",
+            "config_json": "JSON as the server sent it",
         }
     ),
 )

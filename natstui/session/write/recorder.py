@@ -348,7 +348,7 @@ class Recorder:
         self._steps = StepWatch(self._clock)
         self._begin_segment()
         if self._disk.continued_from_us is not None:
-            now_us, reason = self._clock.wall_us(), "the engine that recorded was ended by force"
+            now_us, reason = self._clock.wall_us(), "the recording engine was killed"
             self._take(Gap(now_us, self._disk.continued_from_us, 0, reason))
         self._seal_again_us = 0
         self._last_written_us = self._clock.wall_us()
@@ -483,7 +483,7 @@ class Recorder:
             self._take(stepped)
             self._reporter.fail(error, self._disk.size_bytes)
         self._reporter.report(
-            self._disk.size_bytes, f"{step_text(step_us)}; the recording goes on"
+            self._disk.size_bytes, f"{step_text(step_us)}; the recording continues"
         )
 
     def _each_tick(self) -> None:

@@ -251,7 +251,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(
         ("journal", "jo"),
         "",
-        "changes made from here, with undo",
+        "changes made from this machine, with undo",
         _manage("journal"),
         "server",
     ),
@@ -286,7 +286,13 @@ COMMANDS: tuple[Word, ...] = (
     Word(("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _sessions),
     Word(("export",), "", "write the streams or consumers in view to files", _export),
     Word(("live",), "", "leave a replay and return to the server", _live, "replay"),
-    Word(("compare",), "", "what changed since mark A", _key("replay", "compare"), "replay"),
+    Word(
+        ("compare",),
+        "",
+        "what changed since the moment marked as A",
+        _key("replay", "compare"),
+        "replay",
+    ),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(
         ("contexts", "ctx"),
@@ -304,7 +310,7 @@ COMMANDS: tuple[Word, ...] = (
     ),
     Word(("theme",), "THEME", "another look", _theme),
     Word(("analyze",), "[SESSION]", "analyse a recording: NAME, or the newest", _analyze),
-    Word(("guide",), "", "fourteen steps through natstui; once more ends them", _guide),
+    Word(("guide",), "", "fourteen steps through natstui; a second :guide ends them", _guide),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )

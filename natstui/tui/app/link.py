@@ -86,8 +86,8 @@ class Link:
             said = self.last_stderr_line()
             heard = f"; it wrote {said!r} to stderr" if said else ""
             raise EngineFailed(
-                f"the engine {self._words} did not answer within {limit_s:g} s{heard}: run it in"
-                " a shell to see what it waits for",
+                f"the engine {self._words} did not reply within {limit_s:g} s{heard}: run it in "
+                "a shell to see what it waits for",
                 1,
             )
         if len(first) > _FIRST_LINE_BYTES:
@@ -115,7 +115,7 @@ class Link:
         ready = select.poll()
         ready.register(stdout, select.POLLIN)
         if not ready.poll(max(0.0, min(_SILENT_S, end_s - time.monotonic())) * 1000):
-            tell(f"waiting for the engine {self._words}: it has not answered yet")
+            tell(f"the engine {self._words} has not replied yet: still waiting")
         while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
             if not ready.poll(max(0.0, end_s - time.monotonic()) * 1000):
                 return None

@@ -69,11 +69,11 @@ def _live(view: BenchmarkView) -> list[Figure]:
         rates = smoothed(throughput(view, name))
         spark = sparkline(recent_values(view, timed(view, rates), SPARK_CELLS), SPARK_CELLS)
         found.append(Figure(title, rate_text(now_per_s), "/s", spark, color_index=color))
-    if view.behind_msgs:
-        asked = view.progress is not None and view.progress.pending_msgs is not None
-        behind = view.behind_msgs[-1] if asked else None
-        look = "dim" if behind is None else "warn" if behind else "ok"
+    reported = view.progress is not None and view.progress.pending_msgs is not None
+    if view.behind_msgs and reported:
+        behind = view.behind_msgs[-1]
         spark = sparkline(view.behind_msgs, SPARK_CELLS)
+        look = "warn" if behind else "ok"
         found.append(Figure("behind", count_text(behind), "", spark, look=look))
     p99s = [(point.at_us, point.p99_ns.get(_main_name(view))) for point in view.seconds]
     spark = sparkline(recent_values(view, p99s, SPARK_CELLS), SPARK_CELLS)

@@ -266,6 +266,8 @@ def _drawn(summed: BenchmarkSummed | None, instead: str, uncorrected: bool, widt
 
 TEXTS_EVERY_S = 0.5
 _MOST_FIGURES = 5
+_LEAST_BELOW = 3
+"""Lines of the texts below the workers of a narrow screen, else they begin below its edge."""
 _LEAST_ROWS = 5
 """Of the distribution, also where one has to scroll to them."""
 
@@ -450,7 +452,7 @@ class BenchmarkScreen(LiveScreen):
             caption = caption.stylize(style_of("primary"), *full.span())
         self.caption.update(caption, layout=False)
         self.big.show(main_figures(view), is_large=view.finished is not None)
-        none = f"no benchmark has run{_pick_hint(self)}, with ready scenarios"
+        none = f"no benchmark has run{_pick_hint(self)}, with built-in scenarios"
         none = none if view.planned is None and not starts else ""
         self.summary.show(view.summed, none, uncorrected=self._with_uncorrected)
         if view.planned is None:
@@ -461,13 +463,24 @@ class BenchmarkScreen(LiveScreen):
         room = self.query_one(place).size.height
         width = self.workers_text.content_size.width
         colors = series_colors(dark=self.app.current_theme.dark)
-        self.workers_text.show(worker_sections(view, width, room, colors))
+        workers = worker_sections(view, width, room, colors)
+        self.workers_text.show(workers)
+        # A title alone at the lower edge says nothing: what follows begins below it.
+        left = room - sum(len(section.lines) for section in workers)
+        gap = left if self.has_class("-narrow") and 0 < left < _LEAST_BELOW else 0
+        self.figures.styles.margin = (gap, 0, 0, 0)
         flow = text.flow_section(view)
         # The summary has the latencies, in more figures.
         figures = (
             []
             if view.finished
-            else [text.latency_section(view, uncorrected=self._with_uncorrected)]
+            else [
+                text.latency_section(
+                    view,
+                    uncorrected=self._with_uncorrected,
+                    framed=not self.has_class("-narrow"),
+                )
+            ]
         )
         # Where there is no column of their own for them.
         figures += [flow] if self.has_class("-narrow") else []

@@ -67,11 +67,13 @@ _PERCENTS = tuple(PERCENTILES[name] for name in SHOWN_PERCENTILES)
 _FIGURE_WIDTH = 5
 
 
-def latency_section(view: BenchmarkView, *, uncorrected: bool = False) -> Section:
+def latency_section(
+    view: BenchmarkView, *, uncorrected: bool = False, framed: bool = False
+) -> Section:
     """Return a table of percentiles of every latency that was measured, since messages were due.
 
     `uncorrected` adds those since they were sent, in which what waited before is missing, and
-    what each is.
+    what each is. `framed` is below a frame's title, Latency.
     """
     lines, latencies = [], view.latencies
     for name in LATENCY_FIELDS:
@@ -92,7 +94,8 @@ def latency_section(view: BenchmarkView, *, uncorrected: bool = False) -> Sectio
         for one in lines
         if uncorrected and one.label in LATENCY_WORDS
     ]
-    title = "SINCE DUE; unc.: since sent" if uncorrected else "SINCE DUE"
+    title = ("" if framed else "LATENCY ") + "FROM DUE TIME"
+    title += "; unc.: from sending" if uncorrected else ""
     return Section(title, (head, *lines, *words))
 
 
@@ -215,7 +218,7 @@ def flow_section(view: BenchmarkView) -> Section:
         again = counts.redelivered_msgs
         lines.append(line("redelivered", f"{again:,}", "warn" if again else ""))
     held = _held_msgs(view, stores=stores).items()
-    lines += [line(label, UNKNOWN if n is None else f"{n:,}") for label, n in held]
+    lines += [line(label, f"{n:,}") for label, n in held if n is not None]
     return Section("MESSAGES", tuple(lines))
 
 

@@ -122,7 +122,7 @@ def _held(held: Sequence[PushDelivery]) -> Section:
         line("", f"{it.stream} › {it.consumer}, {count_text(it.delivered_msgs)} delivered")
         for it in held
     ] or [line("", "no push consumer delivers to this client", "dim")]
-    return Section("CONSUMERS IT HOLDS", (*lines, line("", _PULLS, "dim")))
+    return Section("ITS CONSUMERS", (*lines, line("", _PULLS, "dim")))
 
 
 def _publishes() -> Section:

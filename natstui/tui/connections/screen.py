@@ -32,9 +32,7 @@ from natstui.tui.kit.table.view import RowSelected
 _decoder = decoder_of(Connections)
 
 _RENEWED_AFTER_S = 5.0
-_NOT_RECORDED = (
-    "this recording holds no connections: only connections = true in [session] records them"
-)
+_NOT_RECORDED = "this recording has no connections: connections = true in [session] records them"
 _NO_CLOSED = "a recording has no closed connections"
 
 

@@ -32,7 +32,7 @@ def name(view: ConsumerView, row: int) -> Cell:
 
 
 def stream(view: ConsumerView, row: int) -> Cell:
-    """Stream it reads."""
+    """Stream that the consumer reads."""
     return Cell(clean_line(view.columns.stream[row]))
 
 
@@ -49,7 +49,7 @@ def mode(view: ConsumerView, row: int) -> Cell:
 
 
 def life(view: ConsumerView, row: int) -> Cell:
-    """Durable or ephemeral (no durable name: it goes when nobody uses it)."""
+    """Durable, or ephemeral: deleted when no client uses it."""
     config = view.config(row)
     return Cell(UNKNOWN if config is None else "durable" if config.durable else "ephem", "dim")
 
@@ -78,13 +78,13 @@ def ack_pending(view: ConsumerView, row: int) -> Cell:
 
 
 def redelivered(view: ConsumerView, row: int) -> Cell:
-    """Distinct messages delivered more than once and not settled (`num_redelivered`)."""
+    """Messages delivered more than once and not acked (`num_redelivered`)."""
     count = view.columns.redelivered_msgs[row]
     return Cell(count_text(count), "warn" if count else "dim")
 
 
 def waiting(view: ConsumerView, row: int) -> Cell:
-    """Open pull requests (`num_waiting`); for push: whether somebody is subscribed."""
+    """Open pull requests (`num_waiting`); for push: whether a client is subscribed."""
     config = view.config(row)
     if config is not None and not config.pull:
         bound = view.columns.push_bound[row]
@@ -94,14 +94,14 @@ def waiting(view: ConsumerView, row: int) -> Cell:
 
 
 def delivered_rate(view: ConsumerView, row: int) -> Cell:
-    """Deliveries a second, redeliveries included: growth of the delivered consumer sequence."""
+    """Deliveries per second, redeliveries included: growth of the delivered consumer sequence."""
     rate = view.per_s(row, "delivered_consumer_seq")
     return Cell(rate_text(rate), "" if rate else "dim")
 
 
 def acked_rate(view: ConsumerView, row: int) -> Cell:
-    """Acknowledged a second: first deliveries less the growth of ACK PEND and, with a limit of
-    deliveries, of REDEL, which keeps what was given up; ~ where filters or gaps meet redeliveries.
+    """Acks per second: first deliveries minus the growth of ACK PEND and, with max deliver, of
+    REDEL, which includes dropped messages; ~: inexact, because of filters or gaps.
     """
     found = view.acks(row)
     mark = "~" if found.estimated and found.per_s else ""
@@ -109,7 +109,7 @@ def acked_rate(view: ConsumerView, row: int) -> Cell:
 
 
 def lag(view: ConsumerView, row: int) -> Cell:
-    """Age of the next message to deliver; with ~ by when the stream's sequence passed it."""
+    """Age of the next message to deliver; ~: estimated from the stream's sequence."""
     found = consumer_lag(view.state, row)
     if found is None:
         return Cell(UNKNOWN, "dim")
@@ -129,7 +129,7 @@ def _backlog_trend(view: ConsumerView, row: int) -> float | None:
 
 
 def drain(view: ConsumerView, row: int) -> Cell:
-    """Time until nothing is pending at the trend of the last 30 s, or that they grow."""
+    """Time until nothing is pending at the trend of the last 30 s; growing: it increases."""
     count, change = view.columns.pending_msgs[row], _backlog_trend(view, row)
     time_s = time_to_drain_s(count, change)
     if time_s is not None:
@@ -153,7 +153,7 @@ def trend_with_scale(view: ConsumerView, row: int) -> Cell:
 
 
 def ack_floor(view: ConsumerView, row: int) -> Cell:
-    """Ack floor, stream and consumer sequence: everything up to here is settled."""
+    """Ack floor, stream and consumer sequence: all up to here is acked or dropped."""
     columns = view.columns
     text = f"{columns.ack_floor_stream_seq[row]}/{columns.ack_floor_consumer_seq[row]}"
     return Cell(text, "dim")
@@ -175,7 +175,7 @@ def ack_times(view: ConsumerView, row: int) -> str:
 
 
 def activity(view: ConsumerView, row: int) -> Cell:
-    """Since the last delivery or acknowledgement, whichever is later."""
+    """Time since the last delivery or acknowledgement, whichever is later."""
     columns = view.columns
     at_us = activity_at_us(columns.delivered_at_us[row], columns.acked_at_us[row])
     return Cell(view.age_text(at_us), "dim")

@@ -147,7 +147,7 @@ def what_text(finding: Finding) -> str:
 
 
 def _severity(view: FindingView, row: int) -> Cell:
-    """Critical, warning or info; silenced with `z`; over: it was so until a moment ago."""
+    """Critical, warning or info; silenced with `z`; over: it ended a moment ago."""
     finding = view.at(row)
     if view.told(row):
         return severity_cell(finding.kind)
@@ -155,12 +155,12 @@ def _severity(view: FindingView, row: int) -> Cell:
 
 
 def _code(view: FindingView, row: int) -> Cell:
-    """Its number in the catalogue: `natstui health --list` prints all of them."""
+    """Code of the finding: `natstui health --list` prints all of them."""
     return Cell(view.at(row).kind.code, "dim")
 
 
 def _entity(view: FindingView, row: int) -> Cell:
-    """The stream or the consumer that it is about, the account, or what cannot be seen."""
+    """Stream, consumer, server or account concerned, or the data that cannot be read."""
     others = view.found.others_text.get(row)
     text = " ".join(filter(None, (entity_text(view.at(row).entity), others)))
     return Cell(text, "strong" if view.told(row) else "dim")
@@ -175,7 +175,7 @@ def _what(view: FindingView, row: int) -> Cell:
 
 
 def _since(view: FindingView, row: int) -> Cell:
-    """For how long it has been so; how long ago it ended; how long it is still silenced."""
+    """How long it has lasted; how long ago it ended; how long it is still silenced."""
     finding, silence = view.at(row), view.silence(row)
     if finding.until_us is not None:
         return Cell(f"{view.age_text(finding.until_us)} ago", "dim")
@@ -185,7 +185,7 @@ def _since(view: FindingView, row: int) -> Cell:
 
 
 def _trend(view: FindingView, row: int) -> Cell:
-    """Of a consumer what is pending, of a stream what it stores, over the last minute."""
+    """Pending messages of a consumer, stored messages of a stream, over the last minute."""
     finding = view.at(row)
     entity = finding.entity
     if not view.told(row) or not entity.created_at_us:

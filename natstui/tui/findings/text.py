@@ -107,9 +107,9 @@ def _decided_by(finding: Finding) -> list[Line]:
     lines = [line(it.name, f"{it.text} by default: {it.meaning}") for it in known]
     enter, leave = duration_text(kind.enter_s), duration_text(kind.leave_s)
     if kind.enter_s:
-        lines.append(line("reported", f"once it holds for {enter}"))
+        lines.append(line("reported", f"after {enter}"))
     if kind.leave_s:
-        lines.append(line("over", f"once it is absent for {leave}"))
+        lines.append(line("over", f"when absent for {leave}"))
     return lines or [line("", "no threshold: the state itself is the finding", "dim")]
 
 
@@ -140,7 +140,7 @@ def counts_text(every: Sequence[Found], with_over: bool = True) -> str:
         *(severity_text(each, counts[each]) for each in WORST_FIRST if counts[each]),
         "" if counts else "nothing is wrong",
         f"{silenced} silenced" if silenced else "",
-        f"{'' if with_over else 'f: '}{over} over lately" if over else "",
-        f"i: {counted(left_out, 'hint')} on settings" if left_out else "",
+        f"{'' if with_over else 'f: '}{over} ended lately" if over else "",
+        f"i: {counted(left_out, 'hint')}" if left_out else "",
     ]
     return "  ·  ".join(part for part in parts if part)

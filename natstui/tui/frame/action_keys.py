@@ -96,7 +96,7 @@ class ActionSpec:
 
 
 _MESSAGES = "stored messages, without a consumer"
-_CLONE = "create a copy of the configuration"
+_CLONE = "create a new one with the same configuration"
 _DEAD = "messages dropped after max deliver, and sending them again"
 _TAP = "count acks, naks and terms for a while"
 _CLIENTS = "the clients, with their connections"

@@ -130,4 +130,4 @@ def happenings_section(view: View, stream: str, consumer: str | None, count: int
         line(f"{view.age_text(event.at_us)} ago", brief_text(event), look(event))
         for event in islice(of_it, count)
     )
-    return Section("ANNOUNCED LAST", tuple(lines))
+    return Section("LATEST EVENTS", tuple(lines))

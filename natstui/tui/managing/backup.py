@@ -34,7 +34,7 @@ _seen = decoder_of(BackupSeen)
 _WHILE_RUNNING = (
     ("stay", "watch it"),
     ("leave", "leave; it continues, and a message reports the result"),
-    ("stop", "end it; nothing of it stays"),
+    ("stop", "end it; nothing is kept"),
 )
 
 

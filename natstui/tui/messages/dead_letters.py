@@ -174,7 +174,7 @@ class Looking(ScreenPart):
         def go(text: str) -> FindGivenUp:
             return self.command(tuple(text.split()))
 
-        words = "Search which recordings? Names separated by blanks, or last; empty: none"
+        words = "Search which recordings? Names separated by spaces, or last; empty: none"
         text = " ".join(self.sessions)
         ask(self._screen, Question(words, go, text=text, show=self._show))
 
@@ -198,7 +198,7 @@ class Looking(ScreenPart):
             return self.problem or "looking …"
         count = f"{shown} of {total}" if shown != total else str(total)
         # Not told apart from acknowledged ones, they are no messages given up.
-        parts = [f"{count} given up" if found.is_known else f"{count} PERHAPS given up"]
+        parts = [f"{count} dropped" if found.is_known else f"{count} PERHAPS dropped"]
         left = len(found.sequences) - len(found.messages) - found.gone_count
         parts += [f"{left:,} more are not listed"] if left > 0 else []
         parts += [f"{found.gone_count:,} gone"] if found.gone_count else []

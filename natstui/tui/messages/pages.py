@@ -238,7 +238,7 @@ class MessagePages(Vertical):
         found = finding_of_messages(self._live.state, target, asked.from_seq)
         if found is not None:
             word = f"{found.kind.code} {found.kind.word}"
-            text = clean_line(f"from {asked.from_seq} on: {word} of {consumer}")
+            text = clean_line(f"from message {asked.from_seq}: {word} of {consumer}")
             self._found = (asked.from_seq, text)
         # It is why the page was opened, also when it is over or names another message by now.
         return self._found[1] if self._found[0] == asked.from_seq else ""

@@ -146,7 +146,7 @@ _words: Callable[..., ColumnSpec[BucketView]] = partial(ColumnSpec, align="left"
 
 BUCKET_COLUMNS: tuple[ColumnSpec[BucketView], ...] = (
     _words("bucket", "BUCKET", 18, 0, _bucket, _column("name"), flex=2),
-    _words("kind", "HOLDS", 5, 2, _kind, _setting("kind")),
+    _words("kind", "KIND", 5, 2, _kind, _setting("kind")),
     ColumnSpec("keys", "KEYS", 6, 1, _subjects, _column("subjects_count")),
     ColumnSpec("values", "VALUES", 6, 3, _values, _column("stored_msgs")),
     ColumnSpec("bytes", "BYTES", 8, 4, _bytes, _column("stored_bytes")),

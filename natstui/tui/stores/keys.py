@@ -246,7 +246,7 @@ class KeysScreen(TableScreen):
             return "reading …"
         if self._wanted != ">":
             change = key_of(self, "key.wanted")
-            return f"no key matches {clean_line(self._wanted)}: {change} shows others"
+            return f"no key matches {clean_line(self._wanted)}: {change} changes the filter"
         put = key_of(self, PUT_KEY.id)
         return f"no keys: {put} stores one" if put else "no keys"
 

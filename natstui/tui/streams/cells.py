@@ -29,7 +29,10 @@ def name(view: StreamView, row: int) -> Cell:
 
 
 def status(view: StreamView, row: int) -> Cell:
-    """What is wrong with it or with its consumers, the worst first; else what it does."""
+    """What is wrong with it or with its consumers, the worst first; else what it does.
+
+    +2: two more are wrong: the stream itself, or consumers.
+    """
     verdict = view.verdict(row)
     own = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
     below = view.below(row)
@@ -39,8 +42,10 @@ def status(view: StreamView, row: int) -> Cell:
     if verdict.finding is None:
         return consumers
     is_worse = verdict.finding.severity_level >= below.kind.severity_level
-    first, second = (own, consumers) if is_worse else (consumers, own)
-    return Cell(f"{first.text}  {second.text}", first.look, len(first.text), second.look)
+    first, second, more = (
+        (own, consumers, below.consumers_count) if is_worse else (consumers, own, 1)
+    )
+    return Cell(f"{first.text} +{more}", first.look, len(first.text), second.look)
 
 
 def kind(view: StreamView, row: int) -> Cell:
@@ -54,7 +59,7 @@ def kind(view: StreamView, row: int) -> Cell:
 
 
 def subjects(view: StreamView, row: int) -> Cell:
-    """Subjects it stores, or what it copies."""
+    """Subjects that the stream stores, or the stream that it copies."""
     config = view.config(row)
     if config is None:
         return Cell(UNKNOWN, "dim")
@@ -71,7 +76,7 @@ def storage(view: StreamView, row: int) -> Cell:
 
 
 def retention(view: StreamView, row: int) -> Cell:
-    """What makes it forget: limits, interest of consumers, or work being done."""
+    """When messages are removed: by limits, once all consumers acked, or once one acked."""
     config = view.config(row)
     return Cell(clean_line(config.retention) if config else UNKNOWN, "dim")
 
@@ -87,21 +92,21 @@ def size(view: StreamView, row: int) -> Cell:
 
 
 def in_rate(view: StreamView, row: int) -> Cell:
-    """Messages stored a second: growth of the last sequence between two polls."""
+    """Messages stored per second: growth of the last sequence between two polls."""
     rate = view.rates(row).in_msgs_per_s
     return Cell(rate_text(rate), "" if rate else "dim")
 
 
 def in_bytes(view: StreamView, row: int) -> Cell:
-    """Bytes stored a second: growth of BYTES; with ~ when messages left meanwhile: plus these, by
-    the mean size of what was stored before, or was seen stored in the last minute or hour."""
+    """Bytes stored per second: growth of BYTES; ~: messages were removed meanwhile, so that their
+    mean size is added for each of them."""
     rates = view.rates(row)
     mark = "~" if rates.in_bytes_estimated and rates.in_bytes_per_s else ""
     return Cell(mark + bytes_text(rates.in_bytes_per_s), "" if rates.in_bytes_per_s else "dim")
 
 
 def removed(view: StreamView, row: int) -> Cell:
-    """Messages removed a second, by limits, acks, deletes or purges: in/s less the growth."""
+    """Messages removed per second, by limits, acks, deletes or purges."""
     rate = view.rates(row).removed_msgs_per_s
     return Cell(rate_text(rate), "" if rate else "dim")
 
@@ -230,12 +235,12 @@ def full(view: StreamView, row: int) -> Cell:
 
 
 def leader(view: StreamView, row: int) -> Cell:
-    """The leader, or that it does not answer; in front, how many replicas are current."""
+    """Leader, or that it does not reply; before it, how many replicas are current."""
     config, peers = view.config(row), view.columns.peers[row]
     server = view.columns.leader[row]
     if server is None:
         away = view.columns.name[row] in view.state.unreachable_streams
-        return Cell("no answer" if away else "no leader", "bad")
+        return Cell("no reply" if away else "no leader", "bad")
     down = sum(1 for peer in peers if not peer.current or peer.offline)
     count = config.replicas_count if config else len(peers) + 1
     text = f"{count - down}/{count} {server}" if count > 1 else server
@@ -243,7 +248,7 @@ def leader(view: StreamView, row: int) -> Cell:
 
 
 def replicas(view: StreamView, row: int) -> Cell:
-    """The servers that have it: * leads, ! is offline, behind or not heard of by its leader."""
+    """Servers with a replica: * leads, ! is offline, behind or without contact to the leader."""
     peers, server = view.columns.peers[row], view.columns.leader[row]
     names = [] if server is None else [f"{server}*"]
     away = [peer.name for peer in peers if state_of(peer) != "current"]
@@ -311,8 +316,8 @@ def _number(key: str, *place: Any, **more: Any) -> ColumnSpec[StreamView]:
 _words = partial(_number, align="left", descends=False)
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
-    _words("name", 18, 0, name, _by_name, flex=1),
-    _words("status", 21, 5, status, _by_status, flex=1, max_width=26, descends=True),
+    _words("name", 17, 0, name, _by_name, flex=1),
+    _words("status", 22, 5, status, _by_status, flex=1, max_width=26, descends=True),
     _words("kind", 6, 12, kind, _by_config("kind")),
     _words("subjects", 14, 15, subjects, _by_config("subjects"), flex=3),
     _words("storage", 6, 18, storage, _by_config("storage")),

@@ -669,7 +669,7 @@ def test_counted_subjects_name_orphans_and_leave_schedules_alone() -> None:
         life.add(by_subject(life, scheduled, wq_a=1, wq_b=8))
         life.polls(3)
         assert life.words == words
-    assert life.open["NT-S21"].text == "8 messages that no consumer waits for, on wq.b"
+    assert life.open["NT-S21"].text == "8 messages that no consumer filter matches, on wq.b"
 
 
 def test_a_subject_that_is_full_is_named() -> None:

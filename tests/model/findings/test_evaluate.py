@@ -195,5 +195,5 @@ def test_a_retired_code_means_its_successor_in_alerts_and_old_recordings() -> No
     finding = found(told)
     assert finding is not None and finding.kind.code == "NT-C26"
     assert Alert(codes=["NT-K29", "NT-C09"]).codes == ["NT-S36", "NT-C09"]
-    with pytest.raises(ValueError, match="NT-C99 is no code of a finding"):
+    with pytest.raises(ValueError, match="NT-C99 is not the code of a finding"):
         Alert(codes=["NT-C99"])

@@ -145,7 +145,7 @@ def test_subjects_of_a_work_queue_that_no_consumer_takes_are_named() -> None:
         {"filter_subjects": ("q.a",)}, {"retention": "workqueue", "subjects": ("q.a", "q.b")}
     )
     life.polls(3)
-    text = "100 messages that no consumer waits for; no consumer filter matches q.b"
+    text = "100 messages that no consumer filter matches; no consumer filter matches q.b"
     assert life.open["NT-S21"].text == text
     assert life.open["NT-S21"].numbers["orphaned_msgs"] == 100
 

@@ -34,20 +34,22 @@ _TOLD_S = 30 * 86_400
 
 ACCOUNT_FULL = Table(
     "account_full",
-    "When the storage and memory of the account are full, at the growth of the session.",
+    "When storage and memory of the account will be full, if they grow as in the session.",
     columns(
         SESSION,
         ("what", "string", "storage or memory"),
-        ("used_bytes", "bigint", "Used at the end"),
+        ("used_bytes", "bigint", "Bytes used at the end of the session"),
         ("limit_bytes", "bigint", "Limit; null: unlimited"),
-        ("growth_bytes_per_s", "double", "Change over the time recorded"),
+        ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("low_bytes_per_s", "double", "Lower bound of the true growth (95 % sure)"),
         ("high_bytes_per_s", "double", "Upper bound of the true growth (95 % sure)"),
-        ("watched_s", "double", "Time over which the growth is known"),
+        ("watched_s", "double", "Time over which the growth was measured"),
         ("full_at_us", "bigint",
-            "When it is full at this growth; null: never, or recorded too shortly to know"),
-        ("earliest_at_us", "bigint", "The earliest of the interval; null: never, or unknown"),
-        ("latest_at_us", "bigint", "The latest of the interval; null: never, or unknown"),
+            "When it will be full at this growth; null: never, or the recording is too short "
+            "to know"),
+        ("earliest_at_us", "bigint", "Earliest time at which it may be full; null: never, or "
+                                     "unknown"),
+        ("latest_at_us", "bigint", "Latest time at which it may be full; null: never, or unknown"),
         ("parts_count", "bigint", "Number of parts of the session used for the forecast"),
         ("end_at_us", "bigint", "Time of the last poll, where the forecast begins"),
     ),
@@ -174,7 +176,7 @@ ANSWERS = (
             "When the account is full",
             ("session", "what", "used_bytes", "limit_bytes", "growth_bytes_per_s", "full_at_us",
              "earliest_at_us", "latest_at_us"),
-            "The account's use was not recorded.",
+            "The storage use of the account was not recorded.",
         ),
         sorted_by=("session", "-what"),
         most_rows_count=50,

@@ -33,7 +33,7 @@ CHANGE = Table(
         SESSION,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "The consumer that got worse"),
-        ("trouble", "string", "stuck, lagging or redelivery"),
+        ("trouble", "string", "Kind of problem: stuck, lagging or redelivery"),
         ("start_at_us", "bigint", "When that began"),
         ("detail", "string", "More about it"),
         ("changed_at_us", "bigint", "When the last change before the problem was seen"),

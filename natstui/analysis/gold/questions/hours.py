@@ -25,9 +25,9 @@ HOUR = Table(
         ("hour_at_us", "bigint", "When the hour began"),
         ("worst_count", "bigint", "1 for the worst"),
         ("given_up_count", "bigint", "Messages dropped after max deliver in the hour"),
-        ("stuck_s", "double", "Stuck time of all consumers together, without paused ones"),
-        ("behind_s", "double", "Time of long periods of lag, of all consumers together"),
-        ("repeated_msgs", "bigint", "Redelivered messages, at least"),
+        ("stuck_s", "double", "Total time that consumers were stuck, paused ones not counted"),
+        ("behind_s", "double", "Total length of long periods of lag, all consumers together"),
+        ("repeated_msgs", "bigint", "Minimum number of redelivered messages"),
         (
             "polls_count",
             "bigint",
@@ -100,7 +100,7 @@ def worst_hour(hours: DataFrame) -> DataFrame:
     sentence = F.concat(F.lit("the worst hour began at "), moment("hour_at_us"))
     evidence = F.concat(
         counted(F.col("given_up_count"), "message"),
-        F.lit(" given up, consumers stuck for "), time_text("stuck_s"),
+        F.lit(" dropped, consumers stuck for "), time_text("stuck_s"),
         F.lit(" and behind for "), time_text("behind_s"), F.lit(" in all, "),
         counted(F.col("repeated_msgs"), "message"),
         F.lit(" repeated"),

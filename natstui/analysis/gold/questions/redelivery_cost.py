@@ -17,10 +17,14 @@ REDELIVERY_COST = Table(
         ("stream", "string", "Name of the stream"),
         ("consumers_count", "bigint", "Number of consumers with redeliveries"),
         ("delivered_msgs", "bigint", "Deliveries to all of its consumers"),
-        ("repeated_msgs", "bigint", "Redeliveries among these (at least so many)"),
+        ("repeated_msgs", "bigint", "Minimum number of redeliveries among these deliveries"),
         ("repeated_share", "double", "Redeliveries per delivery; null without deliveries"),
         ("message_bytes", "double", "Mean size of a stored message of the stream"),
-        ("repeated_bytes", "double", "Sent again, at that size: an estimate"),
+        (
+            "repeated_bytes",
+            "double",
+            "Estimated bytes sent again: redeliveries times the mean size",
+        ),
     ),
 )
 

@@ -14,11 +14,11 @@ from natstui.model.findings.catalogue.kind import Kind
 
 HARMS = {
     "lost": "messages were lost or refused",
-    "stuck": "nothing went on",
+    "stuck": "processing stopped",
     "soon": "a limit is near, and what is beyond it will be refused",
-    "late": "messages came later than they should",
-    "wasteful": "work was done in vain",
-    "blind": "something was not seen, so that more may have happened",
+    "late": "messages were delivered late",
+    "wasteful": "work was done twice or for nothing",
+    "blind": "some data is missing: more may have happened",
     "none": "worth knowing",
 }
 """Every harm, the worst first, and what it means."""
@@ -134,38 +134,37 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ("identity", "began anew"): _of("lost", streams.S_ROLLED_BACK),
     ("identity", "identity"): Advised(
         "lost", streams.S_GONE.code,
-        "Check who deletes it: what it had stored is gone with it. If only its messages should "
-        "go, "
-        "purge the stream instead.",
+        "Check who deletes it: its messages are lost. To remove only the messages, purge the "
+        "stream instead.",
     ),
     ("identity", "made again"): Advised(
         "wasteful", consumers.GONE.code,
-        "Check who deletes it: another one begins anew, and delivers again or leaves out. Use a "
-        "durable consumer with a fixed name.",
+        "Check who deletes it: the new consumer starts again, and repeats or skips messages. "
+        "Use a durable consumer with a fixed name.",
     ),
     ("redelivery", "redelivery"): _of("wasteful", consumers.REDELIVERING),
     ("redelivery", "terminated"): _of("wasteful", consumers.TERMINATED),
     ("redelivery", GAVE_UP): _of("lost", consumers.GAVE_UP),
-    ("poison", "was given up"): _of("lost", consumers.GAVE_UP),
-    ("poison", "comes back again and again"): _of("wasteful", consumers.POISON),
+    ("poison", "was dropped after max deliver"): _of("lost", consumers.GAVE_UP),
+    ("poison", "is redelivered again and again"): _of("wasteful", consumers.POISON),
     ("recording", "recording"): Advised(
         "blind", "",
         "Check the disk that it was recorded to. `natstui sessions verify` says what is missing.",
     ),
     ("recording", "not_judged"): Advised(
         "blind", "",
-        "Analyse it once on the machine where it lies, or record with a natstui that keeps its "
-        "findings.",
+        "Analyse it once on the machine where it is stored, or record with a newer natstui, "
+        "which stores findings.",
     ),
     ("recording", "sampled"): Advised(
         "blind", "",
-        "Compare fewer sessions at a time: of fewer, every stream and consumer is compared.",
+        "Compare fewer sessions at a time: then every stream and consumer is compared.",
     ),
     ("comparison", "slower"): Advised(
         "late", "",
         "Check what changed between the two sessions: the client, its configuration, the server.",
     ),
-    ("comparison", "faster"): Advised("none", "", "Nothing is to be done."),
+    ("comparison", "faster"): Advised("none", "", "No action is needed."),
     ("availability", "leader_absent"): _of("stuck", streams.S_NO_LEADER),
     ("availability", "unreachable"): _of("stuck", streams.S_UNREACHABLE),
     ("availability", "leader_change"): _of("late", streams.S_LEADER_FLAPS),
@@ -176,7 +175,7 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ("availability", "unavailable"): _of("blind", account.M_UNAVAILABLE),
     ("availability", "clock_step"): _of("blind", account.M_CLOCK),
     ("availability", "gap"): Advised(
-        "blind", "", "Check whether the machine that recorded slept, or had too much to do."
+        "blind", "", "Check whether the recording machine slept or was overloaded."
     ),
     ("capacity", "full"): _of("lost", streams.S_REFUSING),
     ("capacity", NEAR): _of("soon", streams.S_NEAR),
@@ -188,18 +187,18 @@ ADVISED: dict[tuple[str, str], Advised] = {
     **{
         ("capacity", f"{what} {FULL_SOON}"): Advised(
             "soon", "",
-            "Check which streams grow, and whether that goes on. Lower the limits of streams, or "
-            "raise the limit of the account.",
+            "Check which streams grow, and whether that continues. Lower the limits of "
+            "streams, or raise the limit of the account.",
         )
         for what in ("storage", "memory")
     },
     ("hour", "hour"): Advised(
-        "none", "", "Look at that hour first: every table and chart says what was in it."
+        "none", "", "Check that hour first: the tables and charts show what happened in it."
     ),
     ("idle", "idle"): Advised(
         "wasteful", "",
-        "Check who needs them: the table of idle streams and consumers has them all. Delete what "
-        "nobody needs.",
+        "Check who needs them: the table of idle streams and consumers lists them. Delete "
+        "those that are not needed.",
     ),
     **{
         ("change", trouble): Advised(
@@ -211,15 +210,15 @@ ADVISED: dict[tuple[str, str], Advised] = {
     },
     ("delay", "bursts"): Advised(
         "late", "",
-        "Check whether the backlog may wait so long. More consumers share the work, or limit the "
+        "Check whether messages may wait so long. If not, start more clients, or limit the "
         "rate of the publishers.",
     ),
     ("delay", "repeats"): Advised(
         "late", "",
-        "Check why messages come again: whatever is delivered twice keeps new ones waiting.",
+        "Check why messages are redelivered: redeliveries delay new messages.",
     ),
     ("delay", "elections"): Advised(
-        "late", "", "Check why leaders change: the log of the servers, and the network.",
+        "late", "", "Check why leaders change: read the logs of the servers, check the network.",
     ),
     ("benchmark", "benchmark"): Advised(
         "lost", "",
@@ -227,8 +226,8 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ),
     ("benchmark", "does not add up"): Advised(
         "blind", "",
-        "Check whether the recording holds the whole run: it may have begun or ended in the "
-        "middle of it, or lost lines.",
+        "Check whether the recording has the entire run: it may begin or end in the middle of "
+        "it, or have lost lines.",
     ),
 }  # fmt: skip
 """By the kind and the cause of a finding; a test finds one for each that there can be."""

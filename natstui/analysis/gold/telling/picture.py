@@ -22,25 +22,25 @@ MOST_DRAWN = 24
 
 PICTURE = Table(
     "picture",
-    "Data of the charts of a session: all together (rank 0), and the worst consumers.",
+    "Chart data of a session: all consumers together (rank 0), and the worst consumers.",
     columns(
         SESSION,
-        ("rank_count", "bigint", "0 for all together, 1 for the worst consumer"),
-        ("stream", "string", "Name of the stream; null for all together"),
-        ("consumer", "string", "Name of the consumer; null for all together"),
+        ("rank_count", "bigint", "0: all consumers together, 1: the worst consumer, 2: the next"),
+        ("stream", "string", "Name of the stream; null: all streams together"),
+        ("consumer", "string", "Name of the consumer; null: all consumers together"),
         ("bucket_at_us", "bigint", "Start of the interval"),
         (
             "width_s",
             "bigint",
             "Length of the interval, which depends on the length of the session",
         ),
-        ("published_per_s", "double", "Messages stored, all together"),
-        ("delivered_per_s", "double", "Deliveries; null if unknown"),
+        ("published_per_s", "double", "Messages stored per second, all streams together"),
+        ("delivered_per_s", "double", "Deliveries per second; null if unknown"),
         ("pending_msgs", "double", "Unprocessed on average"),
         (
             "repeated_msgs",
             "bigint",
-            "Redeliveries, at least (deliveries minus the advance of the stream sequence)",
+            "Minimum redeliveries (deliveries minus the advance of the stream sequence)",
         ),
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-UNSEEN = "From its last sample to the end of the recording"
+UNSEEN = "Time from its last sample to the end of the recording"
 
 
 def with_unseen(rows: DataFrame, own: DataFrame, streams: DataFrame) -> DataFrame:

@@ -149,7 +149,8 @@ class Copy:
         created_at_us = self.selection.created_at_us if self.selection else 0
         if self.state is not None and self.state.source_created_at_us != created_at_us:
             raise UsageError(
-                f"{self.name} was deleted and recreated since: copy again without --resume"
+                f"{self.name} was deleted and recreated in the meantime: copy again without "
+                "--resume"
             )
 
     @property
@@ -283,7 +284,7 @@ async def send_copy(
                 copy.finish()
 
     await writer.send(
-        JournalDraft("publish", "", None, asked, doubt="some may have been stored"),
+        JournalDraft("publish", "", None, asked, doubt="some messages may have been stored"),
         confirmed,
         work,
         lambda _: {"sent_count": account.acknowledged_msgs, "read_count": account.read_msgs,
@@ -298,13 +299,13 @@ async def _check_targets(client: Client, copy: Copy) -> None:
     for stream, created_at_us in known.items():
         if await created_at(client, stream) != created_at_us:
             raise UsageError(
-                f"target stream {stream} was deleted or recreated since, and what was copied "
-                "with it: copy again without --resume"
+                f"target stream {stream} was deleted or recreated, and the copies in it are "
+                "lost: copy again without --resume"
             )
         if await _is_purged(client, stream, first_seqs.get(stream)):
             raise UsageError(
-                f"target stream {stream} was purged since, and what was copied with it: copy again"
-                " without --resume"
+                f"target stream {stream} was purged, and the copies in it are lost: copy again "
+                "without --resume"
             )
 
 

@@ -105,7 +105,7 @@ async def _copy(client: Client, asked: CountAgain | SendAgain) -> Copy:
     info = json.loads(await client.request(f"STREAM.INFO.{asked.stream}"))
     made_us = time_us(info["created"])
     if made_us != asked.created_at_us:
-        raise Conflict(f"{asked.stream} was recreated since: these were messages of another one")
+        raise Conflict(f"{asked.stream} was recreated: these messages were in the deleted stream")
     selection = Selection(
         Wanted(asked.stream), made_us, 1, info["state"]["last_seq"], (), asked.sequences,
         info["config"].get("retention", "limits") == "limits",

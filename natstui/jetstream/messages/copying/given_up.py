@@ -52,7 +52,7 @@ async def given_up(
     found, told = set[int](), list[str]()
     for known, where in (
         (recorded, "in recordings"),
-        (heard, "heard since natstui began to listen"),
+        (heard, "reported since natstui started"),
     ):
         # What was announced before it was made is about another one of its name.
         some = {seq for at_us, seq in known if at_us >= made_us}
@@ -70,12 +70,14 @@ async def given_up(
         found = possible
     if _removes_acknowledged(info):
         some = await _left_behind(client, stream, consumer)
-        told.append(f"{len(some):,} that {stream} still has, where acknowledged ones are removed")
+        told.append(
+            f"{len(some):,} that {stream} still stores, although it removes acknowledged ones"
+        )
         found |= some
     if not told:
         raise NotFound(
-            f"nothing tells which messages {name} gave up: the server only announces them. "
-            "Name a recording that was made then (--session), or let a stream store "
+            f"it is unknown which messages {name} dropped: the server reports them only once. "
+            "Name a recording of that time (--session), or let a stream store "
             f"{_subject(client, stream, name)}{_bounds(consumer)}"
         )
     return tuple(sorted(found)), f"{counted(f'{len(found):,}', 'sequence')}: {', '.join(told)}"
@@ -111,7 +113,7 @@ def _bounds(consumer: dict[str, Any]) -> str:
     if consumer["num_ack_pending"] or floor >= last:
         return ""
     return (
-        f". They are among {floor + 1}…{last}, with what was acknowledged out of order "
+        f". They are among {floor + 1}…{last}, together with messages acknowledged out of order "
         f"(--from-seq {floor + 1} --to-seq {last})"
     )
 

@@ -61,8 +61,8 @@ class MessageFile:
         """Open it, without what it has of messages after a sequence; raises UsageError."""
         if after_seq and not has_unfinished(self.path):
             raise UsageError(
-                f"what was copied to {self.path} before is not there any more: "
-                "copy again without --resume"
+                f"the messages copied to {self.path} before are missing: copy again without "
+                "--resume"
             )
         with writing(self.path):
             check_replaceable(self.path, replaces=False)

@@ -120,7 +120,7 @@ def _doubt(consumer: dict[str, Any], config: dict[str, Any]) -> str:
     between = counted(f"{last - floor:,}", "sequence")
     return (
         f"of {between} above the acknowledgement floor {pending:,} wait for an acknowledgement, "
-        "and the server does not say which: all of them are taken"
+        f"and the server does not report which: all {between} are copied"
     )
 
 

@@ -139,7 +139,7 @@ class Window:
             self._account.last_seq = one.seq
             self._account.first_seq = self._account.first_seq or one.seq
             what = f"message {one.seq} has {size_bytes:,} bytes with its headers"
-            self._account.refuse(one.seq, f"{what}, and the server takes {most_bytes:,}")
+            self._account.refuse(one.seq, f"{what}, but the server accepts {most_bytes:,}")
             self._account.done_seq = self._settled_seq
             return
         while len(self._waiting) >= MOST_MSGS or self._bytes + len(one.payload) > MOST_BYTES:
@@ -183,8 +183,8 @@ class Window:
         for stream, created_at_us in self._account.target_created_at_us.items():
             if await created_at(self._client, stream) != created_at_us:
                 raise RequestFailed(
-                    f"target stream {stream} was deleted while messages were copied to it: what "
-                    "it stored before is gone"
+                    f"target stream {stream} was deleted while messages were copied to it: the "
+                    "copies stored before are lost"
                 )
 
     def give_up(self) -> None:
@@ -248,7 +248,9 @@ class Window:
         try:
             ack = _ACK.decode(data)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise RequestFailed(f'what answers on "{one.subject}" is not a stream') from error
+            raise RequestFailed(
+                f'the reply on "{one.subject}" did not come from a stream'
+            ) from error
         if (said := ack.error) is not None:
             if said.err_code in _UNAVAILABLE:
                 one.sent_s = time.monotonic() - _LATE_S + _AGAIN_S
@@ -348,8 +350,8 @@ class Window:
         if not waiting or time.monotonic() - waiting[0].first_sent_s <= known_s * _MARGIN:
             return
         raise OutcomeUnknown(
-            f"{counted(f'{len(self._waiting):,}', 'message')} may or may not be stored: no answer "
-            f"came within the {duration_text(known_s)} in which an id is known again"
+            f"{counted(f'{len(self._waiting):,}', 'message')} may or may not be stored: no "
+            f"reply arrived within {duration_text(known_s)}, the duplicate window"
         )
 
     async def _send_again(self, waiting: list[tuple[str, Outgoing]]) -> None:
@@ -364,7 +366,7 @@ class Window:
         try:
             await self._ask(word, one)
         except (RequestTimedOut, ServerGone):
-            self._on_wait(f'nobody answers on "{one.subject}"')
+            self._on_wait(f'no reply on "{one.subject}"')
         except RequestFailed as error:
             if word in self._waiting:
                 self._refuse(word, str(error))

@@ -236,7 +236,9 @@ class Listener:
         """Return a message that came; raises RequestFailed when it is no longer kept."""
         found = self._newest.find(number)
         if found is None:
-            raise RequestFailed(f"message {number:,} is no longer kept: newer ones have come")
+            raise RequestFailed(
+                f"message {number:,} is no longer kept: newer ones have replaced it"
+            )
         return found
 
     def _wanted_of(self, look: SubjectsLook) -> SubjectFilter:

@@ -76,7 +76,7 @@ class _AccountPolling:
         try:
             view = await self._asks.ask(domain, config=config)
             if view is None:
-                raise RequestFailed("nobody tells of this account")
+                raise RequestFailed("no server reports this account")
         except NatstuiError as error:
             self._availability.failed(_ANSWERS, error)
             self._asks.forget()

@@ -161,14 +161,14 @@ _ORDERS: tuple[Config, ...] = (
     },
     {
         "durable_name": "legacy-erp",
-        "description": "Push, and nobody listens any more",
+        "description": "Push consumer without a subscriber",
         "deliver_subject": "deliver.legacy-erp",
         "ack_policy": "explicit",
         "filter_subject": "orders.new.>",
     },
     {
         "durable_name": "shipping-labels",
-        "description": "Pull, and its service was switched off",
+        "description": "Pull consumer whose service was switched off",
         "ack_policy": "explicit",
         "filter_subject": "orders.paid.>",
     },
@@ -212,7 +212,7 @@ _SIGNUPS: tuple[Config, ...] = (
 _PAYMENTS: tuple[Config, ...] = (
     {
         "durable_name": "settlement",
-        "description": "Some payments need a second try; a broken one is given up after four",
+        "description": "Some payments need a second try; a broken one is dropped after four",
         "ack_policy": "explicit",
         "ack_wait": 20 * _SECOND_NS,
         "max_deliver": 4,
@@ -237,7 +237,7 @@ _PAYMENTS: tuple[Config, ...] = (
 _RETURNS: tuple[Config, ...] = (
     {
         "durable_name": "fraud-check",
-        "description": "Stalled: takes messages and never acknowledges one",
+        "description": "Stalled: receives messages and never acknowledges one",
         "ack_policy": "explicit",
         "ack_wait": _DAY_NS,
         "max_ack_pending": 64,
@@ -254,7 +254,7 @@ CONSUMERS: Mapping[str, tuple[Config, ...]] = {
 """Stream → the durable consumers it has."""
 
 DASHBOARD: Config = {
-    "description": "Somebody looks at the sensors for a moment",
+    "description": "A dashboard that reads the sensors for a moment",
     "deliver_policy": "new",
     "ack_policy": "none",
     "filter_subject": "sensors.shelf.>",

@@ -71,21 +71,21 @@ A_API_BACKLOG = Kind(
         "many requests wait in the queue of the JetStream API",
     "which client requests so much: `natstui health --audit 10s`",
     "fix the client that it names",
-    "Insights JETSTREAM_005", 0.0, 2.0, ("API backlog",),
+    "Synadia Insights JETSTREAM_005", 0.0, 2.0, ("API backlog",),
 )  # fmt: skip
 A_API_FLOOD = Kind(
     "NT-A28", "account", "warning", "many API requests",
     "clients of the account send very many requests to the JetStream API",
     "which client requests consumer or stream info in its loop: `natstui health --audit 10s`",
     "let the client keep one consumer and pull from it, and request info rarely",
-    "Insights JETSTREAM_005", 2.0, 5.0, ("API requests",), 5.0,
+    "Synadia Insights JETSTREAM_005", 2.0, 5.0, ("API requests",), 5.0,
 )  # fmt: skip
 A_UNLIMITED = Kind(
     "NT-A51", "account", "info", "account unlimited",
     "neither memory nor storage of the account is limited: one stream may fill the disk",
     "the limits of the account",
     "set limits of the account in the server's configuration or its JWT",
-    "Insights OPT_SYS_008",
+    "Synadia Insights OPT_SYS_008",
 )  # fmt: skip
 
 M_NO_LINK = Kind(
@@ -132,7 +132,7 @@ M_CLOCK = Kind(
     "NT-M51", "monitoring", "info", "clock set",
     "the clock of this machine was changed: durations around that moment are not exact",
     "its time synchronization",
-    "nothing, if the change was intended",
+    "no action is needed if the change was intended",
     "", 0.0, 0.0, ("given up",),
 )  # fmt: skip
 

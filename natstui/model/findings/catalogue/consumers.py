@@ -17,21 +17,21 @@ UNREACHABLE = Kind(
     "the consumer's leader does not reply to the server",
     "which server led the consumer, and whether that server runs",
     "start the server again; `nats server report jetstream` shows which one is down",
-    "Insights CONSUMER_003",
+    "Synadia Insights CONSUMER_003",
 )  # fmt: skip
 NO_LEADER = Kind(
     "NT-C02", "consumer", "critical", "no leader",
         "the cluster has elected no leader for the consumer",
     "whether more than half of the consumer's replicas run",
     "start the servers that are down; `nats consumer info STREAM CONSUMER` shows its replicas",
-    "Insights CONSUMER_003, netdata pull diagnosis 5",
+    "Synadia Insights CONSUMER_003, netdata pull diagnosis 5",
 )  # fmt: skip
 NO_QUORUM = Kind(
     "NT-C03", "consumer", "critical", "no quorum",
     "the leader has no contact with half of its replicas or more",
     "which replicas are offline (CLUSTER in the details)",
     "start the servers that are down",
-    "Insights CONSUMER_003", 1.0, 0.0, ("replica contact",),
+    "Synadia Insights CONSUMER_003", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 ALL_NAKED = Kind(
     "NT-C04", "consumer", "critical", "all messages nak'd",
@@ -67,29 +67,29 @@ NO_SUBSCRIBER = Kind(
     "no client subscribes to the deliver subject of the consumer",
     "whether the client runs, and in which queue group it subscribes (deliver group)",
     "start the client; `nats consumer info STREAM CONSUMER` shows the deliver subject",
-    "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
+    "Synadia Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
 OTHER_GROUP = Kind(
     "NT-C16", "consumer", "critical", "subscribed in another queue group",
     "clients subscribe to the deliver subject, but in another queue group than the deliver group",
     "the queue group in the client, compared with the deliver group of the consumer",
     "let the client subscribe in the deliver group of the consumer",
-    "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
+    "Synadia Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
 WITHOUT_GROUP = Kind(
     "NT-C17", "consumer", "critical", "subscribed without a queue group",
     "clients subscribe to the deliver subject, but without the deliver group of the consumer",
-    "whether the client names a queue group when it subscribes; a mere onlooker needs none",
-    "let the client subscribe in the deliver group of the consumer; or start the client, where "
-    "only an onlooker subscribes",
-    "Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
+    "whether the client names a queue group when it subscribes; a mere observer needs none",
+    "let the client subscribe in the deliver group of the consumer; or start the client, if only "
+    "an observer subscribes",
+    "Synadia Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
 ACK_LIMIT = Kind(
     "NT-C09", "consumer", "critical", "max ack pending reached",
     "delivery has stopped: the number of messages waiting for an ack is at its limit",
     "why no acks come: the client is slow, hangs, or never acks",
     "ack in the client, or `e` and raise max ack pending (`nats consumer edit --max-pending`)",
-    "Insights OPT_SYS_003, netdata pull diagnosis 1", 2.0, 0.0, (),
+    "Synadia Insights OPT_SYS_003, netdata pull diagnosis 1", 2.0, 0.0, (),
 )  # fmt: skip
 PULLS_REFUSED = Kind(
     "NT-C39", "consumer", "warning", "pulls refused",
@@ -125,7 +125,7 @@ OWN_THRESHOLD = Kind(
     "a critical threshold in the consumer's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the consumer has set",
     "change the threshold (`e`, section Monitoring)",
-    "Insights CONSUMER_006 to 011", 0.0, 0.0, (),
+    "Synadia Insights CONSUMER_006 to 011", 0.0, 0.0, (),
 )  # fmt: skip
 GAVE_UP = Kind(
     "NT-C21", "consumer", "warning", "max deliver reached",
@@ -146,7 +146,7 @@ FALLING_BEHIND = Kind(
     "messages arrive faster than the clients process them",
     "delivered/s and ack pending: are the clients slow, or too few?",
     "start more clients, or raise max ack pending if that limits delivery (`e`)",
-    "Insights CONSUMER_008", 0.0, 5.0,
+    "Synadia Insights CONSUMER_008", 0.0, 5.0,
     ("falling behind, window", "falling behind, rate", "falling behind, backlog",
      "falling behind, time"),
     window_s=FALLING_WINDOW_S,
@@ -156,14 +156,14 @@ NOT_ACKNOWLEDGED = Kind(
     "some messages were delivered and not acked within ack wait",
     "whether the client that received the messages still runs",
     "restart the client; `m` and the sequence shows the messages",
-    "Insights CONSUMER_006", 0.0, 0.0, (),
+    "Synadia Insights CONSUMER_006", 0.0, 0.0, (),
 )  # fmt: skip
 REDELIVERING = Kind(
     "NT-C26", "consumer", "warning", "redelivered again and again",
     "most deliveries are redeliveries",
     "whether the client needs longer than ack wait; naks in the events (`3`)",
     "fix the client, or raise ack wait (`e`)",
-    "Insights CONSUMER_011, OPT_SYS_002", 0.0, 1.0, ("repeats", "repeats, fewest"),
+    "Synadia Insights CONSUMER_011, OPT_SYS_002", 0.0, 1.0, ("repeats", "repeats, fewest"),
 )  # fmt: skip
 PAUSED = Kind(
     "NT-C27", "consumer", "warning", "paused",
@@ -184,14 +184,14 @@ MAX_WAITING = Kind(
     "the limit of open pull requests is reached: further pulls are refused",
     "how many clients pull, and how long their pulls stay open",
     "raise max waiting (`e`), or pull with larger batches",
-    "Insights CONSUMER_007", 1.0, 5.0,
+    "Synadia Insights CONSUMER_007", 1.0, 5.0,
 )  # fmt: skip
 REPLICA_AWAY = Kind(
     "NT-C31", "consumer", "warning", "replica offline",
     "the leader has no contact with one of the consumer's replicas",
     "whether that server runs (CLUSTER in the details)",
     "start the server again",
-    "Insights CONSUMER_001", 1.0, 0.0, ("replica contact",),
+    "Synadia Insights CONSUMER_001", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 NO_MATCH = Kind(
     "NT-C32", "consumer", "warning", "filter matches nothing",
@@ -218,14 +218,14 @@ LATE = Kind(
     "the next message to deliver has been waiting for a long time",
     "the other findings of the consumer, and delivered/s",
     "start more clients of the consumer",
-    "Insights CONSUMER_008", 0.0, 0.0, ("lag",),
+    "Synadia Insights CONSUMER_008", 0.0, 0.0, ("lag",),
 )  # fmt: skip
 LEADER_FLAPS = Kind(
     "NT-C37", "consumer", "warning", "leader changes often",
     "the leader of the consumer changes again and again",
     "load and network of the servers that store the replicas",
     "`nats server report jetstream`; elect a new leader (`.`, step down)",
-    "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
+    "Synadia Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
 GONE = Kind(
@@ -275,7 +275,7 @@ UNACKED_WITHOUT_PULL = Kind(
     "delivered messages were not acked; they are redelivered only when a client pulls",
     "whether the client that received the messages still runs",
     "start the client: its next pull receives the messages again",
-    "Insights CONSUMER_006", 0.0, 0.0, ("fetch loop",),
+    "Synadia Insights CONSUMER_006", 0.0, 0.0, ("fetch loop",),
 )  # fmt: skip
 RECREATED = Kind(
     "NT-C46", "consumer", "warning", "consumer recreated again and again",
@@ -312,7 +312,7 @@ DIED_UNACKED = Kind(
     "the connection of a client ended while messages were ack pending: they wait for ack wait",
     "the log of that client: why it ended",
     "start the client: after ack wait its pull receives them again; lower ack wait (`e`)",
-    "Insights CONSUMER_006", 0.0, 0.0, ("no subscriber", "unknown pace", "fetch loop"),
+    "Synadia Insights CONSUMER_006", 0.0, 0.0, ("no subscriber", "unknown pace", "fetch loop"),
     window_s=UNKNOWN_PACE_S,
 )  # fmt: skip
 NOT_PULLED_YET = Kind(
@@ -326,7 +326,7 @@ NAKS = Kind(
     "NT-C55", "consumer", "info", "redelivery by nak",
     "the client naks some messages, which are delivered again",
     "the client's log: the reason for the naks",
-    "nothing, if these retries are intended",
+    "no action is needed if these retries are intended",
     "", 0.0, 2.0, ("naks, fewest", "repeats"),
 )  # fmt: skip
 WAITS_FOR_BACKOFF = Kind(
@@ -341,7 +341,7 @@ NEAR_ACK_LIMIT = Kind(
     "the number of ack pending messages is close to its limit",
     "whether the client acks as fast as it receives",
     "raise max ack pending (`e`)",
-    "Insights OPT_SYS_003", 2.0, 2.0, ("near",),
+    "Synadia Insights OPT_SYS_003", 2.0, 2.0, ("near",),
 )  # fmt: skip
 ORIGINAL_PACE = Kind(
     "NT-C52", "consumer", "info", "replays at original pace",

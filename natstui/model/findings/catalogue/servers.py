@@ -19,21 +19,21 @@ V_NO_META = Kind(
     "how many servers of the meta group run: more than half are needed",
     "start the servers that are offline; if most are lost, see disaster recovery in the server "
     "documentation",
-    "Insights META_006, error 10008", 2.0, 0.0,
+    "Synadia Insights META_006, error 10008", 2.0, 0.0,
 )  # fmt: skip
 V_STORAGE_FULL = Kind(
     "NT-V03", "server", "critical", "server storage full",
     "JetStream has used up the file storage of the server: publishes are refused (10023)",
     "which streams use most storage (`1`, sorted by bytes), and the server's max_file_store",
     "`P` purges, `e` lowers limits of streams; or raise max_file_store",
-    "Insights JETSTREAM_016", 0.0, 0.0, ("server store, full",),
+    "Synadia Insights JETSTREAM_016", 0.0, 0.0, ("server store, full",),
 )  # fmt: skip
 V_MEMORY_FULL = Kind(
     "NT-V04", "server", "critical", "server memory store full",
     "JetStream has used up the memory storage of the server: publishes are refused (10028)",
     "which memory streams are the largest, and the server's max_memory_store",
     "`P` purges, `e` lowers limits of streams; or raise max_memory_store",
-    "Insights JETSTREAM_005", 0.0, 0.0, ("server store, full",),
+    "Synadia Insights JETSTREAM_005", 0.0, 0.0, ("server store, full",),
 )  # fmt: skip
 V_EXPIRED = Kind(
     "NT-V05", "server", "critical", "certificate expired",
@@ -53,7 +53,7 @@ V_STORAGE_NEAR = Kind(
     "JetStream has nearly used up the file storage of the server",
     "which streams use most storage (`1`, sorted by bytes), and which grow",
     "`P` purges, `e` lowers limits of streams; or raise max_file_store",
-    "`nats audit` SERVER_005, Insights JETSTREAM_007", 0.0, 0.0, ("server store, near",),
+    "`nats audit` SERVER_005, Synadia Insights JETSTREAM_007", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 V_MEMORY_NEAR = Kind(
     "NT-V22", "server", "warning", "server memory store nearly full",
@@ -74,13 +74,13 @@ V_SLOW = Kind(
     "the server closed connections of clients that did not read fast enough",
     "the closed connections (`W`, then `o`) and their reasons",
     "let the client read faster, or start more clients; for core subscriptions, use a stream",
-    "Insights SERVER_004; `nats audit` SERVER_004", 0.0, 0.0, (),
+    "Synadia Insights SERVER_004; `nats audit` SERVER_004", 0.0, 0.0, (),
 )  # fmt: skip
 V_VERSIONS = Kind(
     "NT-V25", "account", "warning", "versions differ",
     "servers run different versions: an older one may refuse streams of a newer one",
     "whether an upgrade is in progress", "upgrade the remaining servers",
-    "Insights SERVER_002; `nats audit` SERVER_002", 10.0, 0.0,
+    "Synadia Insights SERVER_002; `nats audit` SERVER_002", 10.0, 0.0,
 )  # fmt: skip
 V_META_FLAPS = Kind(
     "NT-V36", "server", "warning", "meta leader changes often",
@@ -88,24 +88,24 @@ V_META_FLAPS = Kind(
     "delayed",
     "load and network of the servers of the meta group",
     "give the servers more CPU and faster disks; `natstui servers` shows the meta group",
-    "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
+    "Synadia Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
 )  # fmt: skip
 V_LEAVING = Kind(
     "NT-V26", "server", "warning", "lame duck mode",
     "the server is in lame duck mode: it is about to stop and sends its clients to other servers",
-    "whether an operator stops the server", "nothing, if the stop is intended",
+    "whether an operator stops the server", "no action is needed if the stop is intended",
 )  # fmt: skip
 V_META_AWAY = Kind(
     "NT-V27", "server", "warning", "meta member away",
     "the leader of the meta group has no contact with the server",
     "whether the server runs, and its routes", "start the server again",
-    "Insights META_001, `nats server check meta`", 0.0, 0.0, ("replica contact",),
+    "Synadia Insights META_001, `nats server check meta`", 0.0, 0.0, ("replica contact",),
 )  # fmt: skip
 V_ROUTES = Kind(
     "NT-V28", "server", "warning", "routes missing",
     "the server is not connected to every other server of its cluster",
     "the server's log, and the network between the servers", "fix the routes of its configuration",
-    "Insights CLUSTER_005", 5.0, 0.0,
+    "Synadia Insights CLUSTER_005", 5.0, 0.0,
 )  # fmt: skip
 V_EXPIRES = Kind(
     "NT-V29", "server", "warning", "certificate expires",
@@ -124,14 +124,14 @@ V_LINK_LOST = Kind(
     "NT-V32", "server", "warning", "gateway or leafnode lost",
     "the server has lost connections to other clusters or leafnodes",
     "whether the other server runs", "start the other server, or correct its address",
-    "Insights CLUSTER_007", 5.0, 0.0,
+    "Synadia Insights CLUSTER_007", 5.0, 0.0,
 )  # fmt: skip
 V_FLAPPING = Kind(
     "NT-V33", "client", "warning", "reconnects again and again",
     "connections of this name are opened and closed many times a minute",
     "why its connections were closed (`6`, then `o`), and the client's log",
     "let the client keep one connection; fix what closes it",
-    "Insights CLUSTER_006", 0.0, 30.0, ("closes",),
+    "Synadia Insights CLUSTER_006", 0.0, 30.0, ("closes",),
 )  # fmt: skip
 V_SUBSCRIPTIONS = Kind(
     "NT-V34", "client", "warning", "very many subscriptions",
@@ -157,7 +157,7 @@ V_MEMORY_OUTLIER = Kind(
     "the server uses far more memory than the others of its cluster",
     "which memory streams the server has, and which clients are slow (`W`)",
     "balance the leaders (`natstui balance`); read the server's log",
-    "Insights CLUSTER_001; `nats audit` CLUSTER_001", 30.0, 30.0,
+    "Synadia Insights CLUSTER_001; `nats audit` CLUSTER_001", 30.0, 30.0,
     ("memory outlier", "memory outlier, least"),
 )  # fmt: skip
 V_UNBALANCED = Kind(
@@ -171,7 +171,7 @@ V_UNBALANCED = Kind(
 V_RESTART = Kind(
     "NT-V53", "server", "info", "server restarted", "the server was restarted minutes ago",
     "whether that was intended; else the server's log",
-    "nothing, if the restart was intended", "", 0.0, 0.0, ("restarts within",),
+    "no action is needed if the restart was intended", "", 0.0, 0.0, ("restarts within",),
 )  # fmt: skip
 
 SERVER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))

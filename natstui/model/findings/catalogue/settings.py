@@ -27,7 +27,7 @@ K_UNUSED = Kind(
     "nothing was delivered for weeks, and no client pulls",
     "whether the consumer is needed: on work queue and interest streams it keeps messages",
     "delete it (`ctrl+d`)",
-    "Insights OPT_IDLE_003, OPT_IDLE_004", 0.0, 0.0, ("unused",),
+    "Synadia Insights OPT_IDLE_003, OPT_IDLE_004", 0.0, 0.0, ("unused",),
 )  # fmt: skip
 K_EXPIRES_BEFORE_ACK = Kind(
     "NT-K05", "consumer", "info", "threshold below ack wait",
@@ -53,7 +53,7 @@ K_NO_LIMIT = Kind(
     "full",
     "how much the stream stores per day",
     "set max bytes or max age (`e`)",
-    "Insights OPT_SYS_001",
+    "Synadia Insights OPT_SYS_001",
 )  # fmt: skip
 K_MEMORY = Kind(
     "NT-K22", "stream", "info", "in memory",
@@ -71,7 +71,7 @@ K_INACTIVE = Kind(
     "NT-K24", "stream", "info", "inactive", "nothing was stored in the stream for weeks",
     "whether the stream is needed; each replica costs resources on its server",
     "delete the stream (`ctrl+d`), or lower the replicas (`e`)",
-    "Insights OPT_IDLE_002 and over-replicated idle stream", 0.0, 0.0, ("inactive",),
+    "Synadia Insights OPT_IDLE_002 and over-replicated idle stream", 0.0, 0.0, ("inactive",),
 )  # fmt: skip
 K_NO_DIRECT = Kind(
     "NT-K25", "stream", "info", "no direct get",
@@ -97,7 +97,7 @@ K_LED_TOGETHER = Kind(
     "the server that leads the stream leads most of its consumers, too",
     "load of that server, compared with the others (CLUSTER in the details)",
     "elect a new leader (`.`, step down); `nats server cluster balance` spreads leaders",
-    "Insights OPT: stream and consumers led by one server", 0.0, 0.0,
+    "Synadia Insights OPT: stream and consumers led by one server", 0.0, 0.0,
     ("leaders together", "leaders together, fewest"),
 )  # fmt: skip
 

@@ -30,7 +30,7 @@ UNACKED = Status(
     2, "idle", "waiting for acks", "messages were delivered, and none was acknowledged lately"
 )
 REPLAYING = Status(
-    1, "ok", "replaying", "the next message is delivered as late as it was published"
+    1, "ok", "replaying", "messages are delivered at the pace at which they were published"
 )
 NO_DELIVERY = Status(2, "idle", "no delivery yet", "messages are pending, none was delivered yet")
 UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing waiting for an ack")
@@ -39,7 +39,7 @@ SOURCING = Status(
     2, "ok", "sourcing", "the server uses this consumer to copy messages to another stream"
 )
 UNUSED = Status(0, "idle", "unused", "no client uses the consumer: the server will delete it")
-UNEXPLAINED = Status(2, "unknown", "unknown", "the recording has no explanation")
+UNEXPLAINED = Status(2, "unknown", "unknown", "the recording does not contain the cause")
 
 STORING = Status(1, "ok", "storing", "messages are stored")
 QUIET = Status(0, "idle", "quiet", "no message was stored between the two newest polls")

@@ -10,21 +10,21 @@ S_UNREACHABLE = Kind(
     "the stream's leader does not reply to the server",
     "which server led the stream, and whether that server runs",
     "start the server again; `nats server report jetstream` shows which one is down",
-    "Insights JETSTREAM_008",
+    "Synadia Insights JETSTREAM_008",
 )  # fmt: skip
 S_NO_LEADER = Kind(
     "NT-S02", "stream", "critical", "no leader",
         "the cluster has elected no leader for the stream",
     "whether more than half of the stream's replicas run",
     "start the servers that are down; `nats stream info STREAM` shows its replicas",
-    "Insights JETSTREAM_008, `nats server check jetstream`",
+    "Synadia Insights JETSTREAM_008, `nats server check jetstream`",
 )  # fmt: skip
 S_NO_QUORUM = Kind(
     "NT-S03", "stream", "critical", "no quorum",
     "the leader has no contact with half of its replicas or more",
     "which replicas are offline (CLUSTER in the details)",
     "start the servers that are down",
-    "Insights JETSTREAM_008", 1.0, 0.0, ("replica contact",),
+    "Synadia Insights JETSTREAM_008", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 S_LOST = Kind(
     "NT-S04", "stream", "critical", "messages lost from the store",
@@ -36,14 +36,14 @@ S_REFUSING = Kind(
     "NT-S05", "stream", "critical", "stream full", "the stream is full and rejects publishes",
     "what fills the stream: publishers, or consumers that do not ack",
     f"raise {ANY_LIMIT_LABEL} or set discard old (`e`); purge messages (`P`)",
-    "Insights JETSTREAM_010", 0.0, 0.0, ("full",),
+    "Synadia Insights JETSTREAM_010", 0.0, 0.0, ("full",),
 )  # fmt: skip
 S_SILENT = Kind(
     "NT-S06", "stream", "critical", "mirror not active",
     "the stream has lost contact with its origin; the lag shown may still be 0",
     "whether the servers of the origin run, and whether they can be reached",
     "start the servers of the origin, or remove the source (`e`)",
-    "Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0,
+    "Synadia Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0,
     ("silent source", "silent source, restart"),
 )  # fmt: skip
 S_SOURCE_ERROR = Kind(
@@ -94,7 +94,7 @@ S_NEAR = Kind(
     "the stream is near a limit; beyond it, publishes or consumers are rejected",
     "what fills the stream, and how fast",
     f"raise {ANY_LIMIT_LABEL} (`e`); purge messages that are not needed (`P`)",
-    "Insights (message limit) and JETSTREAM_010; `nats audit` JETSTREAM_003", 0.0, 2.0, ("near",),
+    "Synadia Insights JETSTREAM_010; `nats audit` JETSTREAM_003", 0.0, 2.0, ("near",),
 )  # fmt: skip
 S_FULL_SOON = Kind(
     "NT-S42", "stream", "warning", "stream full soon",
@@ -122,7 +122,7 @@ S_OWN_THRESHOLD = Kind(
     "a critical threshold in the stream's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the stream has set",
     "change the threshold (`e`, section Monitoring)",
-    "`nats server check stream`, Insights JETSTREAM_018 to 027",
+    "`nats server check stream`, Synadia Insights JETSTREAM_018 to 027",
 )  # fmt: skip
 S_OWN_WARNING = Kind(
     "NT-S32", "stream", "warning", "past its warning threshold",
@@ -143,7 +143,7 @@ S_LEADER_FLAPS = Kind(
         "the leader of the stream changes again and again",
     "load and network of the servers that store the replicas",
     "`nats server report jetstream`; elect a new leader (`.`, step down)",
-    "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
+    "Synadia Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADERS_WINDOW_S,
 )  # fmt: skip
 S_ROLLED_BACK = Kind(
@@ -164,7 +164,7 @@ S_ORIGIN_MISSING = Kind(
     "the origin of this mirror or source does not exist",
     "the name of the origin in the configuration, and whether the origin was deleted",
     "create the origin again, or correct the source (`e`)",
-    "Insights JETSTREAM_015", 2.0, 0.0, (),
+    "Synadia Insights JETSTREAM_015", 2.0, 0.0, (),
 )  # fmt: skip
 S_AHEAD = Kind(
     "NT-S12", "stream", "critical", "mirror ahead of its origin",
@@ -207,7 +207,7 @@ S_PILE_UP = Kind(
     "consumers are created again and again, and no client uses them",
     "which client creates a consumer at each start and never deletes it (`2`, sorted by age)",
     "let the client reuse one name or set an inactive threshold; delete the unused consumers",
-    "Insights OPT (consumer leak)", 0.0, 5.0, ("piling up", "piling up, window"),
+    "Synadia Insights OPT (consumer leak)", 0.0, 5.0, ("piling up", "piling up, window"),
 )  # fmt: skip
 S_CONSUMER_LIMIT = Kind(
     "NT-S37", "stream", "warning", "consumer limit reached",
@@ -240,14 +240,14 @@ S_PURGED = Kind(
     "NT-S51", "stream", "info", "purged",
     "a user purged or deleted messages (no limit of the stream explains the removal)",
     "who purged it",
-    "nothing, if that was intended; otherwise restore a backup",
+    "no action is needed if that was intended; otherwise restore a backup",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 S_LEFT = Kind(
     "NT-S53", "stream", "info", "consumers left behind",
     "clients left ephemeral consumers behind: the server deletes them after a while",
     "whether a client still needs them",
-    "nothing, if the clients have ended; a client can delete its consumer before it ends",
+    "no action is needed if the clients ended; a client can delete its consumer before it ends",
     "", 10.0, 0.0, ("no subscriber", "no pulls after"),
 )  # fmt: skip
 S_SEALED = Kind(

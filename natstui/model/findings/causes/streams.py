@@ -414,7 +414,7 @@ def origin_lags(f: Facts, known: bool) -> Found:
 
 
 def orphaned(f: Facts, known: bool) -> Found:
-    """A work queue has messages that no consumer waits for."""
+    """A work queue has messages that no consumer filter matches."""
     config, stored = f.config, f.columns.stored_msgs[f.row]
     if config is None or config.retention != "workqueue" or not stored:
         return None
@@ -438,13 +438,13 @@ def orphaned(f: Facts, known: bool) -> Found:
         if not orphans and (unmatched or (is_newer and is_complete)):
             return None
         if orphans:
-            text = f"{counted(count, 'message')} that no consumer waits for, on"
+            text = f"{counted(count, 'message')} that no consumer filter matches, on"
             return Seen(f"{text} {', '.join(orphans[:5])}", f.orphaned_since_us)
     alone = [s for s in config.subjects if not any(overlap(s, each) for each in filters)]
     why = f"the consumer filters are {', '.join(filters[:5])}"
     if alone:
         why = f"no consumer filter matches {', '.join(alone[:5])}"
-    text = f"{counted(count, 'message')} that no consumer waits for; {why}"
+    text = f"{counted(count, 'message')} that no consumer filter matches; {why}"
     return Seen(text, f.orphaned_since_us)
 
 

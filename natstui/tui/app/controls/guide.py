@@ -104,7 +104,7 @@ def _worst(state: State) -> str:
     if found is None:
         return "Move to any of them with ↓"
     if found.kind in STANDSTILL:
-        return f"{found.entity.consumer} is stuck: ↓ to it"
+        return f"{found.entity.consumer} is stuck: go to it with ↓"
     return f"{found.entity.consumer}: {found.kind.word}. ↓ to it"
 
 
@@ -147,7 +147,7 @@ STEPS = (
         reached="FindingsScreen",
     ),
     _Step(
-        "↓ to one that can be fixed here: {finding.act|.} opens the form for it.",
+        "Go with ↓ to one that can be fixed here: {finding.act|.} opens the form for it.",
         "findings",
         left="ConsumerForm",
         there=(
@@ -160,8 +160,8 @@ STEPS = (
         meanwhile=(
             (
                 _waits_for_acks,
-                "{stopped} gets no more: too many messages wait for their ack. ↓ to it, "
-                "{finding.act|.} opens the form.",
+                "{stopped} receives no more: too many messages wait for their ack. Go to it "
+                "with ↓, {finding.act|.} opens the form.",
             ),
         ),
     ),
@@ -184,18 +184,19 @@ STEPS = (
     ),
     _Step(
         "{screen.benchmark|b}, and {bench.pick|b} again: a form for a benchmark. ^o there has "
-        "ready ones, as 15,000 to 3; ^s runs it.",
+        "built-in ones, as 15,000 to 3; ^s runs it.",
         "benchmark",
         holds=_ran_load,
         there=(
             (
                 "ScenariosScreen",
-                "↓ to fanout-slow: 15,000 to 3. ^s runs it as it is, enter puts it into the form.",
+                "Go with ↓ to fanout-slow: 15,000 to 3. ^s runs it as it is, enter puts it "
+                "into the form.",
             ),
             (
                 "BenchmarkForm",
-                "Set the load above; its cost is shown below. ^o has ready ones, as 15,000 to "
-                "3; ^s runs it.",
+                "Set the load above; its cost is shown below. ^o has built-in ones, as 15,000 "
+                "to 3; ^s runs it.",
             ),
         ),
         meanwhile=((_runs_load, "The benchmark runs. Its result appears here at the end."),),

@@ -15,7 +15,7 @@ from natstui.tui.frame.view import ConsumerView, StreamView, View
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 
-_EVENTS = "announced"
+_EVENTS = "event"
 _GAP_SAMPLES = 4
 """A pause this many times the usual distance of two samples is a gap."""
 
@@ -134,7 +134,7 @@ def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartDa
     key = view.key(row)
     window = _Window(view.state.consumer_history, key, window_s, view.now_mono_us, view.stale_us)
     rates = window.chart(
-        "Delivered and settled",
+        "Delivered and acked",
         "msgs/s",
         [
             ("delivered", window.rate("delivered_consumer_seq")),

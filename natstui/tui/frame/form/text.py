@@ -158,7 +158,7 @@ def _ephemeral_text(subject: Subject, config: Config) -> str:
     completed = normal_consumer(without, limits if isinstance(limits, Mapping) else None)
     field = CONSUMER_FIELD["inactive_threshold"]
     after = shown(field, read(completed, field.path))
-    return f"with Durable no it is ephemeral: deleted after {after} without a reader"
+    return f"with Durable: no it is ephemeral: deleted after {after} without a client"
 
 
 _DURABLE = Field("durable_name", "Durable", "text", "Consumer", "")

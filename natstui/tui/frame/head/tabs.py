@@ -73,6 +73,10 @@ def counts(states: Sequence[State]) -> dict[str, Cell]:
     return found
 
 
+_GROUND = "on $primary 30%"
+"""Of the tab that is shown, as of the look `lit`."""
+
+
 def tab_cells(
     current: str, counted: Mapping[str, Cell], keys: Mapping[str, str], width: int
 ) -> list[tuple[str, list[Cell]]]:
@@ -146,10 +150,15 @@ class TabBar(Static):
             self._current(), counts(self._states), self._known_keys(), self.size.width
         )
         line, self._ends, end = Content(), [], 0
+        current = self._current()
         for mode, cells in tabs:
+            begin = end
             for cell in cells:
                 line = Content.assemble(line, safe_cell(cell))
                 end += len(cell.text)
+            if mode == current:
+                # Counts keep their colour, and stand on the ground of their tab.
+                line = line.stylize(_GROUND, begin, end)
             self._ends.append((end, mode))
         self.update(line)
 

@@ -207,7 +207,7 @@ async def _remove_on_the_screen(viewer: Viewer, lost: str) -> None:
     assert lost in viewer.text
     await viewer.press("enter")
     await viewer.until(lambda: f"this will remove server {lost}" in question(viewer), "question")
-    assert "LAB then has 2 members and needs 2 of them" in question(viewer)
+    assert "LAB then has 2 members, of which 2 must be up" in question(viewer)
     await viewer.press(*lost, "enter")
     await viewer.until(
         lambda: f"{lost} is not a member of LAB any more" in viewer.words, "it is out"

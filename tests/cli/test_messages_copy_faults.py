@@ -114,12 +114,83 @@ async def test_a_target_that_was_purged_is_not_continued_and_one_with_a_reader_i
         assert refused.returncode == 2
         assert "target stream T was purged, and the copies" in refused.stderr
         await js.delete_stream("T")
+        await js.add_stream(**config)
+        assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
+        await js.purge_stream("T", keep=2)
+        refused = await run(shell, "messages", "copy", *TO_T, "--resume")
+        assert refused.returncode == 2
+        assert "target stream T was purged" in refused.stderr
+        await js.delete_stream("T")
         await js.add_stream(**config, retention="workqueue")
         assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
         # As its consumer takes them.
         await js.purge_stream("T")
         assert (await run(shell, "messages", "copy", *TO_T, "--resume")).returncode == 4
         assert (await js.stream_info("T")).state.messages == 4
+
+
+async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        for stream, retention in (("T", "limits"), ("U", "workqueue")):
+            prefix = stream.lower()
+            await js.add_stream(name=stream, subjects=[f"{prefix}.>"], retention=retention)
+            words = ["messages", "copy", "S", "--to-stream", stream, "--map", f"s.>:{prefix}.>"]
+            assert (await run(shell, *words)).returncode == 0
+            again = await run(shell, *words, "--json")
+            assert (again.returncode, copied(again.stdout)["duplicate_msgs"]) == (0, 10)
+            for seq in (3, 7):
+                await js.delete_msg(stream, seq)
+            holed = await run(shell, *words, "--json")
+            await js.purge_stream(stream)
+            emptied = await run(shell, *words, "--json")
+            if retention == "workqueue":
+                # As its consumers take them: they were there.
+                assert (holed.returncode, emptied.returncode) == (0, 0)
+                assert copied(emptied.stdout)["duplicate_msgs"] == 10
+                continue
+            account = copied(holed.stdout)
+            assert holed.returncode == 4
+            assert (account["duplicate_msgs"], account["refused_msgs"]) == (8, 2)
+            assert account["refused_ranges"] == [[3, 3], [7, 7]]
+            account = copied(emptied.stdout)
+            assert emptied.returncode == 4
+            assert (account["duplicate_msgs"], account["refused_msgs"]) == (0, 10)
+            (reason,) = account["refusals"]
+            assert "T has removed what it stored of it before" in reason and "2m" in reason
+
+
+async def test_the_deletion_of_the_first_copied_message_is_no_purge(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
+        await js.add_stream(**config)
+        assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
+        await js.delete_msg("T", 1)
+        await js.update_stream(**{**config, "max_msgs": 100})
+        done = await run(shell, "messages", "copy", *TO_T, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert (await js.stream_info("T")).state.messages == 9
+
+
+async def test_a_target_of_which_the_only_copied_message_is_gone_is_not_continued(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        await js.add_stream(name="T", subjects=["t.>"], discard="new", max_msgs=1)
+        assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
+        await js.purge_stream("T")
+        refused = await run(shell, "messages", "copy", *TO_T, "--resume")
+        assert refused.returncode == 2
+        assert "target stream T was purged" in refused.stderr
 
 
 async def test_a_payload_that_no_longer_fits_with_headers_is_refused_by_name(

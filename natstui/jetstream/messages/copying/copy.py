@@ -36,10 +36,13 @@ from natstui.jetstream.messages.copying.account import (
 )
 from natstui.jetstream.messages.copying.message_file import MessageFile, lines_of
 from natstui.jetstream.messages.copying.selection import Selection, messages
-from natstui.jetstream.messages.copying.window import Outgoing, Window, created_at
+from natstui.jetstream.messages.copying.window import (
+    Outgoing,
+    Window,
+    created_at,
+    keeps_all,
+)
 from natstui.jetstream.messages.reading import Read
-from natstui.model.assets.fields import number_at, text_at
-from natstui.model.assets.limits_loss import LimitedStream
 from natstui.model.assets.subjects import mapped, mapping_problem, overlap
 
 MSG_ID, ROLLUP, STREAM = "Nats-Msg-Id", "Nats-Rollup", "Nats-Expected-Stream"
@@ -304,26 +307,25 @@ async def _check_targets(client: Client, copy: Copy) -> None:
             )
         if await _is_purged(client, stream, first_seqs.get(stream)):
             raise UsageError(
-                f"target stream {stream} was purged, and the copies in it are lost: copy again "
-                "without --resume"
+                f"target stream {stream} was purged, or several copies in it were deleted: copy "
+                "again without --resume"
             )
 
 
 async def _is_purged(client: Client, stream: str, first_seq: int | None) -> bool:
-    """Return whether a message was removed that no limit or consumer of the stream removes."""
+    """Return whether messages were removed that no limit or consumer of the stream removes.
+
+    One that is gone where others stay was deleted by somebody who meant it: that is no purge.
+    """
     try:
         info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     except NotFound:
         return False
-    config, state = info["config"], info["state"]
-    keeps_all = not (
-        LimitedStream(config, state).drops_messages
-        or number_at(config, "max_age")
-        or config.get("allow_msg_ttl") is True
-        or config.get("allow_rollup_hdrs") is True
-        or text_at(config, "retention") not in ("", "limits")
-    )
-    return first_seq is not None and keeps_all and state["first_seq"] > first_seq
+    state = info["state"]
+    if first_seq is None or not keeps_all(info["config"], state):
+        return False
+    gone = int(state["first_seq"]) - first_seq
+    return gone > 1 or (gone == 1 and not state["messages"])
 
 
 async def _until_stopped(copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:

@@ -28,6 +28,8 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account
+from natstui.model.assets.fields import Config, number_at, text_at
+from natstui.model.assets.limits_loss import LimitedStream
 from natstui.units import counted, duration_text
 
 MOST_MSGS = 1_000
@@ -80,6 +82,17 @@ async def created_at(client: Client, stream: str) -> int | None:
         return None
 
 
+def keeps_all(config: Config, state: Config) -> bool:
+    """Return whether no limit or consumer of a stream removes messages, nor another message."""
+    return not (
+        LimitedStream(config, state).drops_messages
+        or number_at(config, "max_age")
+        or config.get("allow_msg_ttl") is True
+        or config.get("allow_rollup_hdrs") is True
+        or text_at(config, "retention") not in ("", "limits")
+    )
+
+
 def _header_bytes(headers: tuple[tuple[str, str], ...]) -> int:
     """Return how long headers are as they are sent: version, `name: value` lines, an empty one."""
     if not headers:
@@ -108,6 +121,8 @@ class Window:
         """Whether nobody was there to store a message."""
         self._remembering_s: dict[str, float] = {}
         """Stream → for how long it knows an id again."""
+        self._had: dict[str, tuple[str, int]] = {}
+        """What a stream says it had already: it may have removed it since."""
 
     async def __aenter__(self) -> Self:
         self._subscription = await self._client.nc.subscribe(
@@ -211,6 +226,7 @@ class Window:
 
     def _forget(self, word: str) -> None:
         self._bytes -= len(self._waiting.pop(word).payload)
+        self._had.pop(word, None)
 
     async def _publish(self, word: str, one: Outgoing) -> None:
         self._mark(one)
@@ -261,15 +277,65 @@ class Window:
                 err_code=said.err_code,
             )  # fmt: skip
         self._remembering_s.setdefault(ack.stream, -1.0)
+        if ack.duplicate:
+            self._had.setdefault(word, (ack.stream, ack.seq))
+            self._settled.set()
+        elif word not in self._had:
+            self._count_stored(one, ack.stream, ack.seq)
+            self._done(word)
+
+    def _count_stored(self, one: Outgoing, stream: str, seq: int) -> None:
         account = self._account
-        if ack.duplicate and one.sent_count == 1:
-            account.duplicate_msgs += 1
-        else:
-            account.acknowledged_msgs += 1
-            account.confirmed_msgs += one.sent_count > 1
-            first_seq = account.target_first_seq.get(ack.stream, ack.seq)
-            account.target_first_seq[ack.stream] = min(first_seq, ack.seq)
-        self._done(word)
+        account.acknowledged_msgs += 1
+        account.confirmed_msgs += one.sent_count > 1
+        first_seq = account.target_first_seq.get(stream, seq)
+        account.target_first_seq[stream] = min(first_seq, seq)
+
+    async def _check_had(self) -> None:
+        """Count what is there already, and refuse what its stream has removed since."""
+        by_stream: dict[str, dict[str, int]] = {}
+        for word, (stream, seq) in self._had.items():
+            by_stream.setdefault(stream, {})[word] = seq
+        for stream, seqs in by_stream.items():
+            try:
+                removed = await self._removed(stream, set(seqs.values()))
+            except (RequestTimedOut, ServerGone):
+                continue  # asked again
+            known = duration_text(max(0.0, self._remembering_s[stream]))
+            reason = (
+                f"{stream} has removed what it stored of it before, and takes it again only after "
+                f"{known}, its duplicate window"
+            )
+            for word, seq in seqs.items():
+                one = self._waiting.get(word)
+                if one is None:
+                    continue  # refused meanwhile
+                if seq in removed:
+                    self._refuse(word, reason)
+                    continue
+                if one.sent_count == 1:
+                    self._account.duplicate_msgs += 1
+                else:
+                    self._count_stored(one, stream, seq)
+                self._done(word)
+
+    async def _removed(self, stream: str, seqs: set[int]) -> set[int]:
+        """Return which messages are not in a stream any more that nothing but people remove."""
+        info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
+        state = info["state"]
+        if not keeps_all(info["config"], state):
+            return set()
+        removed = {seq for seq in seqs if not state["first_seq"] <= seq <= state["last_seq"]}
+        if not state.get("num_deleted"):
+            return removed
+        for seq in sorted(seqs - removed):
+            try:
+                await self._client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq})
+            except NotFound:
+                removed.add(seq)
+            except PermissionDenied:
+                break  # nobody can tell
+        return removed
 
     def _refuse(self, word: str, reason: str) -> None:
         self._account.refuse(self._waiting[word].seq, reason)
@@ -288,10 +354,13 @@ class Window:
     async def _progress(self) -> None:
         """Wait for answers; send again what a lost connection or a silent server leaves open."""
         await self._learn()
+        self._settled.clear()
+        await self._check_had()
+        if not self._waiting:
+            return
         if self._is_unanswered and self._client.nc.is_connected:
             self._is_unanswered = False
             await self._check_stored()
-        self._settled.clear()
         try:
             async with asyncio.timeout(_LOOK_S):
                 await self._settled.wait()

@@ -60,19 +60,24 @@ async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tup
 
 async def _read_objects(client: Client, asked: ReadObjects) -> ObjectsPage:
     if not asked.with_unfinished:
-        return ObjectsPage(tuple(map(_object_row, await read_objects(client, asked.bucket))))
-    stored, unfinished = await read_store(client, asked.bucket)
+        content = await read_objects(client, asked.bucket)
+        return ObjectsPage(tuple(map(_object_row, content.objects)), None, tuple(content.damaged))
+    content = await read_store(client, asked.bucket)
     now_us = time.time_ns() // 1000
     # What a running upload stores is no matter for anybody who looks.
-    ended = [upload for upload in unfinished if upload.may_run(now_us) is False]
-    return ObjectsPage(tuple(map(_object_row, stored)), unfinished_text(ended, now_us))
+    ended = [upload for upload in content.unfinished if upload.may_run(now_us) is False]
+    return ObjectsPage(
+        tuple(map(_object_row, content.objects)),
+        unfinished_text(ended, now_us),
+        tuple(content.damaged),
+    )
 
 
 async def _change(writer: Writer, asked: ChangeKey) -> tuple[str, object]:
     if asked.action == "delete_object":
         doomed = ObjectChange(asked.bucket, asked.key, confirmed=asked.confirmed)
         gone = await delete_object(writer, doomed)
-        return gone.text, gone
+        return gone.sentence, gone
     value, action, ttl = base64.b64decode(asked.value_base64), asked.action, None
     if asked.of_revision_seq is not None:
         before = await read_key(writer.client, asked.bucket, asked.key, asked.of_revision_seq)
@@ -83,7 +88,7 @@ async def _change(writer: Writer, asked: ChangeKey) -> tuple[str, object]:
         action, asked.bucket, asked.key, value, asked.if_revision_seq, ttl, asked.confirmed
     )
     changed = await change_key(writer, change)
-    return changed.text, changed
+    return changed.sentence, changed
 
 
 def _object_row(one: StoredObject) -> ObjectRow:

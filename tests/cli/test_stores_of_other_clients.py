@@ -125,6 +125,26 @@ def test_an_object_under_another_encoding_of_its_name_is_like_any_other(
     assert [row["name"] for row in rows] == ["link"]
 
 
+@pytest.mark.parametrize("info", [b"{", b'{"name": 7}', b'{"name": "bad", "size": "x"}', b""])
+def test_one_damaged_entry_hides_no_other_file(
+    shell: Shell, account: Account, info: bytes
+) -> None:
+    shell.ok("object", "add", "B")
+    (shell.folder / "good").write_bytes(CONTENT)
+    shell.ok("object", "put", "B", str(shell.folder / "good"))
+    # Nothing tells whose these chunks are: they are no upload that was never finished.
+    run(publish(account, ("$O.B.C.n9", CONTENT), (info_subject("B", "bad"), info)))
+    for words in (("object", "ls", "B"), ("object", "ls", "B", "--json")):
+        listed = shell.run(*words)
+        assert listed.returncode == 4
+        assert "good" in listed.stdout and "bad" not in listed.stdout
+        (line,) = listed.stderr.splitlines()
+        assert line.startswith("natstui: the metadata of bad in B cannot be read: ")
+    described = shell.run("object", "info", "B")
+    assert described.returncode == 0
+    assert "the metadata of bad in B cannot be read" in described.stderr
+
+
 def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:
     shell.ok("object", "add", "B")
     sha256 = hashlib.sha256(CONTENT).digest()

@@ -46,14 +46,15 @@ async def test_chunks_without_an_object_are_found_with_size_and_age_and_no_other
         await store.put("gone", b"x" * 10)
         await store.delete("gone")
         client = await connect(Connection(servers=(nats_server.url,)))
-        objects, unfinished = await read_store(client, "B")
-        assert ([stored.name for stored in objects], unfinished) == (["whole"], [])
+        content = await read_store(client, "B")
+        names = [stored.name for stored in content.objects]
+        assert (names, content.damaged, content.unfinished) == (["whole"], {}, [])
         await leave_chunks(nc, "one")
         await leave_chunks(nc, "two")
-        objects, unfinished = await read_store(client, "B")
-        assert [stored.name for stored in objects] == ["whole"]
-        assert [upload.subject for upload in unfinished] == ["$O.B.C.one", "$O.B.C.two"]
-        assert {(upload.chunks_count, upload.size_bytes) for upload in unfinished} == {
+        content = await read_store(client, "B")
+        assert [stored.name for stored in content.objects] == ["whole"]
+        assert [upload.subject for upload in content.unfinished] == ["$O.B.C.one", "$O.B.C.two"]
+        assert {(upload.chunks_count, upload.size_bytes) for upload in content.unfinished} == {
             (3, 263_144)
         }
         await client.close()
@@ -98,7 +99,7 @@ async def test_a_store_is_described_though_its_files_may_not_be_read_or_are_dama
         await nc.jetstream().publish("$O.B.M.ZmlsZQ==", b"no JSON")
         damaged = await run(Shell(urls[0], tmp_path), "object", "info", "B", "--json")
         assert json.loads(damaged.stdout)["config"]["name"] == "OBJ_B"
-        assert "the metadata of an object in B cannot be read" in damaged.stderr
+        assert "the metadata of file in B cannot be read" in damaged.stderr
 
 
 @pytest.mark.server

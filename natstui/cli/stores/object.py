@@ -7,7 +7,7 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,6 +52,7 @@ from natstui.jetstream.managing.objects import (
 )
 from natstui.jetstream.messages.objects import (
     CopiedObject,
+    StoreContent,
     StoredObject,
     copy_object,
     read_object,
@@ -112,12 +113,27 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
 
 
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
-    found, unfinished = run_connected(connection, lambda client: read_store(client, bucket))
-    _print_unfinished(bucket, unfinished)
+    content = run_connected(connection, lambda client: read_store(client, bucket))
+    found = content.objects
+    _print_damaged(content.damaged)
+    _print_unfinished(bucket, content.unfinished)
     if as_json:
         rows = [dataclasses.asdict(one) for one in found]
         click.echo(clean_json(json.dumps(rows)))
-        return
+    else:
+        _print_table(found)
+    if content.damaged:
+        # What could be read is printed; scripts see that it is not all.
+        sys.exit(RequestFailed.exit_code)
+
+
+def _print_damaged(damaged: Mapping[str, str]) -> None:
+    """Print to stderr why some files cannot be listed."""
+    for reason in damaged.values():
+        click.echo(clean_line(f"natstui: {reason}"), err=True)
+
+
+def _print_table(found: Sequence[StoredObject]) -> None:
     print_rows(
         ("NAME", "STORED", "SIZE", "CHUNKS"),
         [
@@ -157,8 +173,10 @@ def info(
     """Show a file, or the object store BUCKET. NAME is the file; without NAME, shows BUCKET."""
     bucket = given_bucket(bucket)
     if name is None:
-        reply, unfinished = run_connected(connection, lambda client: _described(client, bucket))
-        _print_unfinished(bucket, unfinished)
+        reply, content = run_connected(connection, lambda client: _described(client, bucket))
+        if content is not None:
+            _print_damaged(content.damaged)
+            _print_unfinished(bucket, content.unfinished)
         if as_json:
             click.echo(clean_json(reply.decode()))
             return
@@ -178,15 +196,15 @@ def info(
     print_fields({label: text for label, text in fields.items() if text})
 
 
-async def _described(client: Client, bucket: str) -> tuple[bytes, list[UnfinishedObject]]:
+async def _described(client: Client, bucket: str) -> tuple[bytes, StoreContent | None]:
     reply = await client.request(f"STREAM.INFO.{OBJECTS}{bucket}")
     try:
-        return reply, (await read_store(client, bucket))[1]
+        return reply, await read_store(client, bucket)
     except RequestFailed as error:
         # What the store is does not depend on its files.
         text = f"natstui: whether uploads were left unfinished is unknown: {error}"
         click.echo(clean_line(text), err=True)
-        return reply, []
+        return reply, None
 
 
 @command()

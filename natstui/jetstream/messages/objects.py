@@ -22,10 +22,12 @@ from natstui.jetstream.messages.unfinished_objects import (
     unfinished_objects,
 )
 from natstui.model.assets.buckets import (
+    MARKER,
     OBJECTS,
     chunk_subject,
     info_subject,
     is_bucket,
+    object_name,
     same_digest,
 )
 from natstui.model.assets.subjects import is_token
@@ -74,6 +76,18 @@ class StoredObject:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreContent:
+    """What a store has."""
+
+    objects: list[StoredObject]
+    """By name, without deleted ones."""
+    damaged: dict[str, str]
+    """Name → why its info cannot be read."""
+    unfinished: list[UnfinishedObject]
+    """Chunks of no object; none where an info is damaged, which may name them."""
+
+
+@dataclass(frozen=True, slots=True)
 class CopiedObject:
     """The content of an object as it was written somewhere."""
 
@@ -93,18 +107,18 @@ class CopiedObject:
 async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
     """Return what is known of a file; raises NotFound when there is none."""
     info = await read_object_info(client, bucket, name)
-    found = _object(bucket, info.content, info.stored_at_us)
+    found = _object(bucket, name, info.content, info.stored_at_us)
     if found.deleted:
         raise NotFound(f"{bucket} has no object {name}: it was deleted")
     return found
 
 
-def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
+def _object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
     try:
         info = decoder_of(_Info).decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(
-            f"the metadata of an object in {bucket} cannot be read: {error}"
+            f"the metadata of {name} in {bucket} cannot be read: {error}"
         ) from error
     link = (info.options.link if info.options else None) or _Link()
     return StoredObject(
@@ -113,23 +127,20 @@ def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
     )  # fmt: skip
 
 
-async def read_store(
-    client: Client, bucket: str
-) -> tuple[list[StoredObject], list[UnfinishedObject]]:
-    """Return the files of a store by name, without deleted ones, and unfinished uploads.
-
-    Raises NotFound.
-    """
+async def read_store(client: Client, bucket: str) -> StoreContent:
+    """Return the files of a store and unfinished uploads; raises NotFound."""
     # In this order: an upload that ends meanwhile has its object then.
     chunks = await count_chunks(client, bucket)
-    every = await _all_objects(client, bucket)
+    every, damaged = await _all_objects(client, bucket)
     nuids = {stored.nuid for stored in every.values()}
-    return _present(every), await unfinished_objects(client, bucket, chunks, nuids)
+    unfinished = [] if damaged else await unfinished_objects(client, bucket, chunks, nuids)
+    return StoreContent(_present(every), damaged, unfinished)
 
 
-async def read_objects(client: Client, bucket: str) -> list[StoredObject]:
-    """Return the files of a store by name, without deleted ones; raises NotFound."""
-    return _present(await _all_objects(client, bucket))
+async def read_objects(client: Client, bucket: str) -> StoreContent:
+    """Return the files of a store, without looking for unfinished uploads; raises NotFound."""
+    every, damaged = await _all_objects(client, bucket)
+    return StoreContent(_present(every), damaged, [])
 
 
 def _present(every: dict[str, StoredObject]) -> list[StoredObject]:
@@ -139,16 +150,27 @@ def _present(every: dict[str, StoredObject]) -> list[StoredObject]:
     )
 
 
-async def _all_objects(client: Client, bucket: str) -> dict[str, StoredObject]:
+async def _all_objects(
+    client: Client, bucket: str
+) -> tuple[dict[str, StoredObject], dict[str, str]]:
+    """Return the objects by name, deleted ones as well, and why some cannot be read."""
     found: dict[str, StoredObject] = {}
+    damaged: dict[str, str] = {}
     subjects = (info_subject(bucket, "") + ">",)
     async with Reader(
         client, f"{OBJECTS}{bucket}", subjects, "last_per_subject", is_bounded=True
     ) as reader:
         async for message in reader:
-            stored = _object(bucket, message.payload, message.stored_at_us)
+            if MARKER in dict(message.headers):
+                continue  # It was too old: this is what the server left of it.
+            name = object_name(message.subject)
+            try:
+                stored = _object(bucket, name, message.payload, message.stored_at_us)
+            except RequestFailed as error:
+                damaged[name] = str(error)
+                continue
             found[stored.name] = stored
-    return found
+    return found, damaged
 
 
 async def copy_object(

@@ -135,6 +135,15 @@ def info_subject(bucket: str, name: str) -> str:
     return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
 
 
+def object_name(subject: str) -> str:
+    """Return the name of the object whose info has a subject; without a name in it, all of it."""
+    token = subject.rpartition(".")[2]
+    try:
+        return base64.urlsafe_b64decode(token).decode() or subject
+    except ValueError:
+        return subject
+
+
 def chunk_subject(bucket: str, nuid: str) -> str:
     """Return the subject of the parts of an object."""
     return f"$O.{bucket}.C.{nuid}"

@@ -144,6 +144,8 @@ class ObjectsPage:
     rows: tuple[ObjectRow, ...]
     unfinished_text: str | None = None
     """What uploads left that were never finished, empty when nothing; None: not looked for."""
+    damaged_names: tuple[str, ...] = ()
+    """Files whose info cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

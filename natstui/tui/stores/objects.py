@@ -51,6 +51,8 @@ from natstui.tui.stores.requests import RenewedPage, start_change
 from natstui.units import bytes_text, local_text
 
 _decoder = decoder_of(ObjectsPage)
+_NAMED_COUNT = 3
+"""So many damaged files are named."""
 _RENEWED_AFTER_S = 5.0
 _MEASURED_AFTER_S = 60.0
 """Looking for uploads that were left unfinished takes many requests."""
@@ -344,6 +346,10 @@ class ObjectsScreen(TableScreen):
         if self._asking.page is not None:
             parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
             parts += [self._unfinished_text] if self._unfinished_text else []
+            if damaged := self._asking.page.damaged_names:
+                names = ", ".join(map(clean_line, damaged[:_NAMED_COUNT]))
+                more = ", …" if len(damaged) > _NAMED_COUNT else ""
+                parts.append(f"{len(damaged)} damaged: {names}{more}")
         parts += ["sealed: nothing can be changed"] if self._is_sealed else []
         parts += [self.files.progress_text] if self.files.progress_text else []
         parts += ["paused (p)"] if self.paused else []

@@ -309,6 +309,21 @@ def test_a_purge_is_named_and_is_no_loss() -> None:
     assert life.open["NT-S51"].numbers["purged_msgs"] == 100
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_msgs_per_subject": 5}], ids=["none", "per subject"]
+)
+def test_a_purge_of_some_subjects_is_named_and_is_no_loss(settings: dict[str, int]) -> None:
+    life = Life({}, settings)
+    delivered = moving(0) | {"delivered_stream_seq": 40, "delivered_consumer_seq": 40,
+                             "ack_floor_consumer_seq": 40, "ack_floor_stream_seq": 40}  # fmt: skip
+    life.polls(3, pending_msgs=60, waiting_pulls_count=1, **delivered)
+    # What a new message pushes out of its subject is one, and the stream has no fewer then.
+    life.polls(3, stream={"first_seq": 61, "last_seq": 102, "stored_msgs": 30}, pending_msgs=30,
+               waiting_pulls_count=1, **delivered)  # fmt: skip
+    assert "messages lost before delivery" not in life.words and "purged" in life.words
+    assert life.open["NT-S51"].numbers["purged_msgs"] == 72
+
+
 QUEUE = {"retention": "workqueue", "subjects": ("wq.>",)}
 
 

@@ -269,7 +269,10 @@ def _limited(state: State, row: int, old: StreamColumns, then: int, at_us: int) 
         return True
     if is_near(columns.stored_bytes[row], config.max_bytes):
         return True
-    if config.max_msgs_per_subject or settings_of(config.config_json).get("allow_msg_ttl"):
+    if settings_of(config.config_json).get("allow_msg_ttl"):
+        return True
+    # A new message removes one of its subject: there are not fewer of them then.
+    if config.max_msgs_per_subject and columns.stored_msgs[row] >= old.stored_msgs[then]:
         return True
     first_at_us = old.first_at_us[then]
     if config.max_age_ns and first_at_us is not None:

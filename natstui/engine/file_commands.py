@@ -116,7 +116,7 @@ class FileCommands:
                 changed = await put_object(writer, asked, file, told)
         except OSError as error:
             raise UsageError(f"{command.file} cannot be read: {error.strerror}") from error
-        return changed.text, None
+        return changed.sentence, None
 
     async def _get(self, client: Client, command: GetFile) -> tuple[str, object]:
         wanted = await read_object(client, command.bucket, command.name)

@@ -210,10 +210,10 @@ class ServerCommands:
                 return shown.question, shown
             case Change():
                 changed = await apply(writer, command)
-                return changed.text, changed
+                return changed.sentence, changed
             case Undo():
                 changed = await undo(writer, command)
-                return changed.text, changed
+                return changed.sentence, changed
             case PublishMessage() | RequestReply() | PullNext() | AnswerMessage():
                 return await answer_send(writer, command)
             case SaveTemplate():

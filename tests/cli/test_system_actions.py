@@ -108,7 +108,8 @@ async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
     assert only.returncode == 2 and "the only copy of S" in only.stderr
     # Each node's name is its tag.
     done = await run(url, folder, "stream", "move", "S", "--tag", before[0])
-    assert done.returncode == 0, done.stderr
+    # A busy machine needs longer than it waits, and then it says so.
+    assert done.returncode == (0 if "it is current on" in done.stdout else 4), done.stderr
     async with asyncio.timeout(60):
         while await members(nc, "S") != [before[0]]:
             await asyncio.sleep(0.2)

@@ -6,7 +6,6 @@ import functools
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -253,8 +252,8 @@ def _place(
         body = json.dumps(change_to(config))
         change = Change(0, "edit_stream", stream, None, body)
         changed = session_change(session, change, words)
-        now = session.run(lambda w: settled(w, stream, holds))
-    print_changed(replace(changed, text=f"{changed.text}; {now}"), words["as_json"])
+        changed = session.run(lambda w: settled(w, stream, holds, changed))
+    print_changed(changed, words["as_json"])
 
 
 @command("peer-remove")

@@ -14,7 +14,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.connected import run_connected, waited_for, waiting
 from natstui.config import Connection
-from natstui.errors import Refused
+from natstui.errors import Refused, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import READ_ONLY, Config, NotConfirmed, Writer
@@ -204,7 +204,11 @@ def print_warnings(
 
 
 def print_changed(changed: ChangeResult, as_json: bool) -> None:
-    """Print what a change did; what the server did not take goes to stderr."""
+    """Print what a change did; what the server did not take goes to stderr.
+
+    Ends with the exit code of a failed request where a part of it is not done: scripts go on
+    after 0.
+    """
     if as_json:
         body = {
             "text": changed.text,
@@ -220,6 +224,9 @@ def print_changed(changed: ChangeResult, as_json: bool) -> None:
             f"{item.label}: requested {item.before}, but the server set {item.after or 'nothing'}"
         )
         click.echo(f"natstui: {clean_line(text)}", err=True)
+    if changed.unfinished:
+        click.echo(clean_line(f"natstui: {changed.unfinished}"), err=True)
+        sys.exit(RequestFailed.exit_code)
 
 
 def print_differences(found: Sequence[Difference], as_json: bool) -> None:

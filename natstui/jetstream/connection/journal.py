@@ -15,7 +15,7 @@ import platformdirs
 
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import open_lock
+from natstui.files import open_lock, open_plain
 from natstui.model.records.managing import JournalEntry
 from natstui.paths import private_folder
 
@@ -99,7 +99,8 @@ class Journal:
     def entries(self) -> list[JournalEntry]:
         """Return every entry, oldest first; what a crash or a full disk cut off is left out."""
         try:
-            lines = self.file.read_bytes().splitlines()
+            with open_plain(self.file) as file:
+                lines = file.read().splitlines()
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -54,6 +54,13 @@ class ChangeResult:
     after: Config | None
     not_taken: tuple[Difference, ...] = ()
     """What is not as asked for: `before` is the request, `after` what the server made of it."""
+    unfinished: str = ""
+    """What is still to be done, or could not be done, of what the change was made for."""
+
+    @property
+    def sentence(self) -> str:
+        """Return what it did and what is unfinished."""
+        return f"{self.text}; {self.unfinished}" if self.unfinished else self.text
 
 
 async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Asset:

@@ -97,10 +97,8 @@ async def put_object(
         lambda made: {key: made[key] for key in ("size", "chunks", "digest")},
         loss.text or None,
     )  # fmt: skip
-    if present.is_there and present.info is not None and present.info.get("nuid"):
-        await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
     text = f"{asked.name} stored in {asked.bucket}, {bytes_text(info['size'])}"
-    return ChangeResult(text, present.info, info)
+    return await _without_chunks(writer.client, asked, ChangeResult(text, present.info, info))
 
 
 async def _read(file: BinaryIO) -> bytes:
@@ -178,9 +176,8 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> ChangeResult:
     await writer.send(
         draft, (asked.name, asked.confirmed), work, lambda _: {"deleted": True}, loss.text
     )
-    if present.info.get("nuid"):
-        await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
-    return ChangeResult(f"{asked.name} of {asked.bucket} deleted", present.info, None)
+    deleted = ChangeResult(f"{asked.name} of {asked.bucket} deleted", present.info, None)
+    return await _without_chunks(writer.client, asked, deleted)
 
 
 async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -> ChangeResult:
@@ -254,6 +251,21 @@ async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
 
 def _is_size(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 2**63)
+
+
+async def _without_chunks(
+    client: Client, asked: ObjectChange, changed: ChangeResult
+) -> ChangeResult:
+    """Remove the chunks of the file that was there; where they stay, the change is unfinished."""
+    before = changed.before
+    if before is None or before.get("deleted") or not before.get("nuid"):
+        return changed
+    try:
+        await _purge(client, asked.bucket, str(before["nuid"]))
+    except NatstuiError as error:
+        stay = f"the chunks of what {asked.name} was before stay in {asked.bucket}: {error}"
+        return replace(changed, unfinished=stay)
+    return changed
 
 
 async def _purge(client: Client, bucket: str, nuid: str) -> None:

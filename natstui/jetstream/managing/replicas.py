@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from time import monotonic
 
 from natstui.errors import JetStreamUnavailable, RequestTimedOut
@@ -28,12 +29,19 @@ async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
     count = len(members_of(found))
     verb = f"STREAM.PEER.REMOVE.{change.stream}"
     await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, found))
-    now = await settled(writer, change.stream, lambda now: peer not in now and len(now) >= count)
-    return ChangeResult(f"{change.stream}: {peer} has no copy any more; {now}", None, None)
+    changed = ChangeResult(f"{change.stream}: {peer} has no copy any more", None, None)
+    return await settled(
+        writer, change.stream, lambda now: peer not in now and len(now) >= count, changed
+    )
 
 
-async def settled(writer: Writer, stream: str, holds: Callable[[list[str]], bool]) -> str:
-    """Wait until the copies are where they should be and have everything; return how it is."""
+async def settled(
+    writer: Writer, stream: str, holds: Callable[[list[str]], bool], changed: ChangeResult
+) -> ChangeResult:
+    """Wait until the copies are where they should be and have everything; add how it is.
+
+    Copies that are not there or not complete in time make the change unfinished.
+    """
     end = monotonic() + SETTLES_WITHIN_S
     while True:
         try:
@@ -42,9 +50,11 @@ async def settled(writer: Writer, stream: str, holds: Callable[[list[str]], bool
             # While another one is elected nobody answers.
             asset = None
         if asset is not None and holds(members_of(asset)) and not _changes(asset):
-            return f"it is current on {', '.join(sorted(members_of(asset)))}"
+            where = f"it is current on {', '.join(sorted(members_of(asset)))}"
+            return replace(changed, text=f"{changed.text}; {where}")
         if monotonic() > end:
-            return _unsettled(asset)
+            waited = f"it was not complete within {SETTLES_WITHIN_S:g} s: {_unsettled(asset)}"
+            return replace(changed, unfinished=waited)
         await asyncio.sleep(_LOOKED_AGAIN_S)
 
 

@@ -134,7 +134,7 @@ def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
         if must_exist:
             raise UsageError(f"the configuration {path} does not exist") from error
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not valid TOML: {clean_line(str(error))}") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error

@@ -160,6 +160,7 @@ def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
 def rename(folder: Path, name: str) -> Path:
     """Give a session another name, and its folder; raises SessionError."""
     _not_while_recording(folder)
+    _check_no_link(folder)
     info = read_info_to_change(folder)
     renamed = folder.with_name(folder_name(info.started_at_us, name))
     if renamed != folder and renamed.exists():
@@ -174,6 +175,7 @@ def rename(folder: Path, name: str) -> Path:
 def annotate(folder: Path, text: str) -> SessionInfo:
     """Add a note about a session; raises SessionError."""
     _not_while_recording(folder)
+    _check_no_link(folder)
     info = read_info_to_change(folder)
     info = replace(info, notes=(*info.notes, text))
     try:
@@ -190,8 +192,7 @@ def delete(folder: Path) -> int:
     """
     read_info(folder)
     _not_while_recording(folder)
-    if folder.is_symlink():
-        raise SessionError(f"{folder} is a link: name the folder that it leads to")
+    _check_no_link(folder)
     try:
         others_count = 0
         # The header last: a session that is half deleted can be deleted again.
@@ -205,6 +206,12 @@ def delete(folder: Path) -> int:
     except OSError as error:
         raise SessionError(f"cannot delete {folder}: {error.strerror or error}") from error
     return others_count
+
+
+def _check_no_link(folder: Path) -> None:
+    """Raise SessionError for a link: what is changed would lie elsewhere."""
+    if folder.is_symlink():
+        raise SessionError(f"{folder} is a link: name the folder that it leads to")
 
 
 def deleted_text(what: str, folder: Path, others_count: int) -> str:

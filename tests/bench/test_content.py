@@ -5,10 +5,18 @@ from collections import Counter
 from itertools import groupby
 
 import numpy as np
+import pytest
 
-from natstui.bench.job.content import ALIKE_MSGS, Content, SenderSettings, which_size
+from natstui.bench.job.content import (
+    ALIKE_MSGS,
+    Content,
+    SenderSettings,
+    check_fits,
+    which_size,
+)
 from natstui.bench.job.protocol import Orders
-from natstui.model.bench.plan import Payload, Role
+from natstui.errors import UsageError
+from natstui.model.bench.plan import BenchmarkPlan, Payload, Role
 
 RANGE = Role("p", "publish", payload=Payload("range", 30, 330))
 
@@ -30,6 +38,15 @@ def sizes_of(content: Content, blocks: list[int]) -> list[int]:
         sizes += found
         first += count
     return sizes
+
+
+@pytest.mark.parametrize(
+    "payload", [Payload(size_bytes=99_999_999_999_999), Payload("range", 30, 99_999_999_999_999)]
+)
+def test_a_payload_of_any_size_is_refused_without_being_made(payload: Payload) -> None:
+    plan = BenchmarkPlan("p", "", (Role("p", "publish", payload=payload),), None, 1.0)
+    with pytest.raises(UsageError, match=r"are more than the 1.00 MiB that the server takes"):
+        check_fits(plan, 1 << 20)
 
 
 def test_sizes_belong_to_messages_and_not_to_blocks() -> None:

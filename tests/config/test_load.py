@@ -55,6 +55,7 @@ def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
         ("[monitor]\ninterval_s = 'x'\n", "monitor.interval_s: input should be a valid number"),
         ("monitor = 3\n", "monitor: input should be a valid dictionary"),
         ("[monitor\n", "is not valid TOML"),
+        ("[monitor]\ninterval_s = " + "9" * 10_000, "is not valid TOML"),
         ("[connection]\ncolour = 'mud'\n", "connection.colour: string should match pattern"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,7 +10,14 @@ import pytest
 
 from natstui.errors import SessionError, UsageError
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
-from natstui.session.library import delete, deleted_text, find, summary
+from natstui.session.library import (
+    annotate,
+    delete,
+    deleted_text,
+    find,
+    rename,
+    summary,
+)
 from natstui.session.read.recording import Recording
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -62,9 +70,15 @@ def test_deleting_a_recording_removes_its_folder_when_nothing_else_is_in_it(
     folder = made(tmp_path / "sessions", [*scenario.beginning(), scenario.poll(1)])
     link = tmp_path / "link"
     link.symlink_to(folder)
-    with pytest.raises(SessionError, match="is a link"):
-        delete(link)
-    assert (folder / "session.json").is_file()
+    content = (folder / "session.json").read_bytes()
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: delete(link), lambda: rename(link, "x"), lambda: annotate(link, "x"),
+    )  # fmt: skip
+    for change in changes:
+        with pytest.raises(SessionError, match="is a link"):
+            change()
+    assert link.is_symlink()
+    assert (folder / "session.json").read_bytes() == content
     assert (delete(folder), folder.exists()) == (0, False)
 
 

@@ -61,7 +61,10 @@ def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
     for role in plan.roles:
         if not role.traits.sends:
             continue
-        size_bytes = max(map(len, payload_texts(role.payload)))
+        # As it is asked for: what is far too large is never made.
+        size_bytes = max(role.payload.size_bytes, role.payload.size_max_bytes or 0)
+        if size_bytes <= most_bytes:
+            size_bytes = max(map(len, payload_texts(role.payload)))
         if size_bytes > most_bytes:
             raise UsageError(
                 f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are larger than "

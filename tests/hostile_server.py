@@ -118,7 +118,10 @@ def lying(url: str) -> Iterator[Wire]:
     loops = list[asyncio.AbstractEventLoop]()
 
     async def serve() -> None:
+        joined = list[asyncio.Task[None] | None]()
+
         async def join(here: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+            joined.append(asyncio.current_task())
             await _Joined(wire, here, back).run(url)
 
         loops.append(asyncio.get_running_loop())
@@ -126,6 +129,11 @@ def lying(url: str) -> Iterator[Wire]:
             wire.url = through(server.sockets[0].getsockname()[1], url)
             ready.set()
             await ended.wait()
+            # Nothing stays open that a later test would be blamed for.
+            carrying = [task for task in joined if task is not None and not task.done()]
+            for task in carrying:
+                task.cancel()
+            await asyncio.gather(*carrying, return_exceptions=True)
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
@@ -150,17 +158,24 @@ class _Joined:
     async def run(self, url: str) -> None:
         """Carry until one side hangs up."""
         place = urlsplit(url)
-        there, on = await asyncio.open_connection(place.hostname, place.port)
-        ways = [
-            asyncio.create_task(self._to_server(on)),
-            asyncio.create_task(self._to_client(there)),
-        ]
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
-        for writer in (on, self._back):
-            writer.close()
+        writers, ways = [self._back], list[asyncio.Task[None]]()
+        try:
+            there, on = await asyncio.open_connection(place.hostname, place.port)
+            writers.append(on)
+            ways += [
+                asyncio.create_task(self._to_server(on)),
+                asyncio.create_task(self._to_client(there)),
+            ]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            for writer in writers:
+                writer.close()
+            for writer in writers:
+                with suppress(OSError):
+                    await writer.wait_closed()
 
     async def _to_server(self, on: asyncio.StreamWriter) -> None:
         while line := await self._here.readline():

@@ -21,7 +21,7 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from tests.faults.judge import Poll, Seen
 
-_STARTED_S = 60.0
+_STARTED_S = 180.0
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _FINDING = "natstui_finding_since_seconds{"
 

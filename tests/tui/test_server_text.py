@@ -8,8 +8,12 @@ from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged, Unavailable
 from natstui.model.servers.leaders import Leaders
 from natstui.model.servers.server import Missing, Servers
+from natstui.model.servers.watch import NO_SERVERS, ServerWatch
+from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.servers.text import around_sections, monitor_sections, server_sections
 from natstui.units import UNKNOWN
+from tests.model.findings.life import EPOCH_US
+from tests.model.findings.test_servers import read, seen
 
 
 def said(link: LinkChanged) -> dict[str, str]:
@@ -40,3 +44,21 @@ def test_what_cannot_be_read_has_one_title_and_none_where_all_can_be_read() -> N
     assert [line.text for line in (*first.lines, *beside.lines)] == [
         "no permission ($JS.API.STREAM.LIST)", "CPU of servers: the account tells none",
     ]  # fmt: skip
+
+
+def test_a_server_that_misses_one_answer_keeps_its_row_until_it_is_down_or_answers() -> None:
+    every = [seen(name) for name in ("n1", "n2", "n3")]
+    watch = NO_SERVERS.after(read(0, *every))
+    without = Servers("system", (every[0], every[2]), silent=("n2",))
+
+    def rows(shown: Servers, watch: ServerWatch, now_s: int) -> dict[str, str]:
+        view = ServerView(shown, {}, Leaders(), watch, EPOCH_US + now_s * 1_000_000)
+        role = next(spec for spec in SERVER_COLUMNS if spec.id == "meta")
+        return {view.at(row).seen.name: role.cell(view, row).text for row in view.rows()}
+
+    up = rows(Servers("system", tuple(every)), watch, 1)
+    assert up.keys() == {"n1", "n2", "n3"}
+    assert rows(without, watch, 2) == up, "one question without an answer"
+    down = rows(without, watch.after(read(3, every[0], every[2])), 5)
+    assert down == {**up, "n2": down["n2"]} and down["n2"].startswith("down")
+    assert rows(without, watch.after(read(6, *every)), 6) == up, "it is back, and not asked yet"

@@ -331,7 +331,7 @@ def server_view(state: State) -> ServerView:
     watch = state.servers
     seen = watch.newest if watch.newest is not None and watch.newest.rows else None
     seen = seen or _named_servers(state)
-    return ServerView(seen, watch.rates, leaders, watch.down, shown_at_us(state))
+    return ServerView(seen, watch.rates, leaders, watch, shown_at_us(state))
 
 
 def _named_servers(state: State) -> Servers:

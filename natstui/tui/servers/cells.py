@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from natstui.model.columns.servers import SERVER_COLUMNS as COLUMNS
 from natstui.model.columns.servers import ServerRow
 from natstui.model.servers.leaders import Leaders
 from natstui.model.servers.server import Servers, ServerSeen
-from natstui.model.servers.watch import KnownServer
+from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.columns import ColumnSpec, Listed, column_spec
 from natstui.tui.kit.table.rows import Cell
@@ -23,16 +23,16 @@ class ServerView(Listed[ServerSeen]):
         seen: Servers | None,
         rates: Mapping[str, Traffic],
         leaders: Leaders,
-        down: Sequence[KnownServer] = (),
+        watch: ServerWatch = NO_SERVERS,
         now_us: int = 0,
     ) -> None:
-        """`down` are servers that do not answer now: they are rows as well, with their age."""
+        """Who is down by the `watch`, and who is missing in `seen` alone, keeps its row."""
         answering = () if seen is None else seen.rows
-        down_s = {known.seen.name: (now_us - known.at_us) / 1e6 for known in down}
-        servers = (
-            *(server for server in answering if server.name not in down_s),
-            *(known.seen for known in down),
-        )
+        down_s = {known.seen.name: (now_us - known.at_us) / 1e6 for known in watch.down}
+        shown = [server for server in answering if server.name not in down_s]
+        names = {server.name for server in shown}
+        kept = (known.seen for name, known in watch.known.items() if name not in names)
+        servers = (*shown, *kept)
         texts = [" ".join(filter(None, (it.name, it.cluster, it.version))) for it in servers]
         super().__init__(servers, [(it.name, it.server_id) for it in servers], texts)
         self._rows = [

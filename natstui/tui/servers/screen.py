@@ -17,6 +17,7 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers, RemoveServer
 from natstui.model.servers.leaders import Leaders, leaders_of
 from natstui.model.servers.server import Meta, Servers, ServerSeen, rates_between
+from natstui.model.servers.watch import NO_SERVERS
 from natstui.model.servers.words import removable, removal_question, summary
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.action_keys import REMOVE_SERVER
@@ -155,10 +156,10 @@ class ServerScreen(TableScreen):
     def view(self) -> ServerView:
         """Return the servers, as far as they are known."""
         state = self.state
-        down = () if self._shown is None else state.servers.down
+        watch = NO_SERVERS if self._shown is None else state.servers
         # Until it was asked twice here, those that are known anyway, as in a recording.
         rates = self._rates if self._rates and state.replay is None else state.servers.rates
-        return ServerView(self._shown, rates, self._leaders, down, shown_at_us(state))
+        return ServerView(self._shown, rates, self._leaders, watch, shown_at_us(state))
 
     def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
         """Return the columns without those that nobody reported: the text below says why."""

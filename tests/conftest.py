@@ -47,8 +47,8 @@ GROUPS = {"cluster_account": "cluster", "spark": "spark"}
 """The xdist group of the tests that share what a fixture starts once for the run."""
 TOGETHER = {"architecture"}
 """Folders whose tests share what they have read, in one worker."""
-LONG_TIMEOUT_S = 300
-LONGEST_TIMEOUT_S = 600
+LONG_TIMEOUT_S = 600
+LONGEST_TIMEOUT_S = 900
 """For what is left to `make faults`, and for tests of whole analyses: the first that uses one of
 `WHOLE_ANALYSES` waits for it, on a machine that does other things."""
 WHOLE_ANALYSES = {"analysed", "two_runs"}

@@ -42,8 +42,8 @@ async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
             Role("pubs", sends, schedule=(RateSegment(None, 500, 500),)),
         ),
         stream=None if core else STREAM,
-        duration_s=2.2,
-        faults=(Fault(0.6, "pause", "subs"), Fault(1.6, "resume", "subs")),
+        duration_s=3.2,
+        faults=(Fault(0.6, "pause", "subs"), Fault(2.6, "resume", "subs")),
     )
     records = Records()
     result = await Benchmark(what, Connection(servers=(account.url,)), records).run()
@@ -72,7 +72,7 @@ async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_dr
     total = 600
     subs = Role(
         "subs", "js-consume", 2, nak_ratio=0.1, term_ratio=0.1, never_ack_ratio=0.1,
-        ack_wait_s=2.0, batch_msgs=50,
+        ack_wait_s=5.0, batch_msgs=50,
     )  # fmt: skip
     result = await run(subs, Role("pubs", "js-publish-async", total_msgs=total), stream=STREAM)
     drawn = choice_ratios(np.arange(1, total + 1))
@@ -103,7 +103,7 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Acc
     pubs = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
     # What a held receiver was sent comes again soon.
     subs = Role("subs", "js-consume", 2, ack_wait_s=2)
-    what = BenchmarkPlan("held", "", (pubs, subs), STREAM, duration_s=3, drain_s=20)
+    what = BenchmarkPlan("held", "", (pubs, subs), STREAM, duration_s=4, drain_s=20)
     records, said = Records(), list[str]()
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
 
@@ -113,7 +113,7 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Acc
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
             loop = asyncio.get_running_loop()
-            for at_s, role in ((0.2, "subs"), (0.3, None), (1.3, None), (1.4, "subs")):
+            for at_s, role in ((0.2, "subs"), (0.3, None), (2.3, None), (2.4, "subs")):
                 loop.call_later(at_s, hold, role)
 
     records.on_add = on_add

@@ -29,23 +29,35 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.latency import merge
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, StreamPlan
+from natstui.model.bench.result import BenchmarkResult
 from tests.accounts import Account
 from tests.bench.running import Records, check_sums, plan
 
 RATE = (RateSegment(None, 400, 400),)
 SHARED = StreamPlan("SHARED", create=False, subjects=("bench",))
-READY_US = 10_000_000
-"""Until the workers of some runs are surely ready, on a busy machine."""
+READY_S = (8, 30, 90)
+"""Until the workers of some runs are ready; where a busy machine needs longer, a later moment."""
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
+
+
+def was_late(result: BenchmarkResult) -> bool:
+    return any("late: its workers were not ready in time" in note for note in result.notes)
 
 
 async def run_together(account: Account, what: BenchmarkPlan, count: int = 2) -> MergedRuns:
     """Run a plan as several hosts would, and merge what they saved."""
     connection = Connection(servers=(account.url,))
-    records = [Records() for _ in range(count)]
-    benchmarks = [Benchmark(what, connection, one) for one in records]
-    start_at_us = time.time_ns() // 1000 + READY_US
-    results = await asyncio.gather(*(one.run(start_at_us) for one in benchmarks))
+    for ready_s in READY_S:
+        if what.stream is not None:
+            client = await connect(connection)
+            await client.request(f"STREAM.PURGE.{what.stream.name}")
+            await client.close()
+        records = [Records() for _ in range(count)]
+        benchmarks = [Benchmark(what, connection, one) for one in records]
+        start_at_us = time.time_ns() // 1000 + ready_s * 1_000_000
+        results = await asyncio.gather(*(one.run(start_at_us) for one in benchmarks))
+        if not any(map(was_late, results)):
+            break
     for result, kept in zip(results, records, strict=True):
         check_sums(result, kept)
     runs = []
@@ -227,14 +239,17 @@ async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
 async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(account: Account) -> None:
     connection = Connection(servers=(account.url,))
     what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
-    start_at_us = time.time_ns() // 1000 + 10_000_000
-    benchmark = Benchmark(what, connection, Records())
-    result = await benchmark.run(start_at_us)
+    for ready_s in READY_S:
+        start_at_us = time.time_ns() // 1000 + ready_s * 1_000_000
+        benchmark = Benchmark(what, connection, Records())
+        result = await benchmark.run(start_at_us)
+        if not was_late(result):
+            break
     assert benchmark.timeline is not None
     assert abs(benchmark.timeline.began_at_us - start_at_us) < 1000
     assert result.notes == ()
     late = await Benchmark(what, connection, Records()).run(time.time_ns() // 1000)
-    assert any("late: its workers were not ready in time" in note for note in late.notes)
+    assert was_late(late)
 
 
 @pytest.fixture(scope="module")

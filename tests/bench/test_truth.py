@@ -122,13 +122,14 @@ async def test_messages_of_a_killed_worker_without_acks_are_lost_and_counted(
     broker: Broker,
 ) -> None:
     consumers = Role("subs", "subscribe", 2, queue="q")
-    publishers = Role("pubs", "publish", schedule=(RateSegment(None, 5000, 5000),))
+    publishers = Role("pubs", "publish", schedule=(RateSegment(None, 2000, 2000),))
     what = BenchmarkPlan(
         title="loss",
         description="",
         roles=(consumers, publishers),
         stream=None,
-        duration_s=1.5,
+        # Until the one that is added has started, which takes a busy machine some seconds.
+        duration_s=4.0,
         faults=(Fault(0.5, "kill", "subs"), Fault(0.8, "add", "subs")),
     )
     records = Records()
@@ -150,9 +151,9 @@ async def test_what_a_killed_publisher_had_in_flight_is_unanswered(
     what = BenchmarkPlan(
         title="killed publisher",
         description="",
-        roles=(Role("pubs", pattern, 2, schedule=(RateSegment(None, 4000, 4000),)),),
+        roles=(Role("pubs", pattern, 2, schedule=(RateSegment(None, 2000, 2000),)),),
         stream=stream,
-        duration_s=1.5,
+        duration_s=3.0,
         faults=(Fault(0.5, "kill", "pubs"), Fault(0.8, "pause", "nobody")),
     )
     records = Records()

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 _PS = [shutil.which("ps") or "ps", "axwwe" if sys.platform == "linux" else "-axwwE"]
 
 

@@ -52,7 +52,7 @@ async def filled(url: str) -> None:
         pulled = await js.pull_subscribe("s.>", durable="C", stream="S")
         messages = await pulled.fetch(10)
         for message in messages[:4]:
-            await message.ack_sync()
+            await message.ack_sync(timeout=30)
         kv = await js.create_key_value(bucket="B", history=3)
         for number in range(30):
             await kv.put(f"k.{number % 6}", b"%d" % number)
@@ -351,7 +351,7 @@ async def every_kind(url: str) -> None:
                 await js.publish(name.lower(), payload, headers=headers)
         pulled = await js.pull_subscribe("queue", durable="C", stream="QUEUE")
         for message in (await pulled.fetch(5))[:3]:
-            await message.ack_sync()
+            await message.ack_sync(timeout=30)
         await ask("STREAM.CREATE.MIRROR", {"name": "MIRROR", "mirror": {"name": "MEMORY"}})
         await ask("STREAM.CREATE.SOURCED", {"name": "SOURCED", "sources": [{"name": "MEMORY"}]})
         for name in ("MIRROR", "SOURCED"):
@@ -447,7 +447,6 @@ def test_a_backup_that_names_what_no_stream_is_called_is_damaged(
     assert refused.returncode == 6 and "../../etc/passwd" in refused.stderr
 
 
-@pytest.mark.timeout(120)
 def test_a_hostile_backup_folder_is_refused_with_a_sentence_in_bounded_time(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -44,11 +44,9 @@ def test_q_leaves_the_demo_and_stops_all_it_started(viewer: OnTerminal, temporar
     assert_nothing_is_left(temporary)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_however_the_app_ends_nothing_is_left(
-    viewer: OnTerminal, temporary: Path, number: signal.Signals
-) -> None:
-    viewer.process.send_signal(number)
+def test_a_killed_app_leaves_nothing(viewer: OnTerminal, temporary: Path) -> None:
+    """One told to end, as by the hang-up of its terminal, test_viewer_process.py tests."""
+    viewer.process.send_signal(signal.SIGKILL)
     viewer.read(b"nothing like this", within_s=PATIENCE_S)
     viewer.process.wait(PATIENCE_S)
     assert_nothing_is_left(temporary)

@@ -250,7 +250,8 @@ async def tapped(url: str, for_text: str) -> dict[str, Any]:
         await (message.ack() if number < 8 else message.nak(delay=600))
     await flushed(nc)
     if for_text.endswith("m"):
-        await asyncio.sleep(1)
+        # What it has read shows when it ends only.
+        await asyncio.sleep(3)
         running.send_signal(signal.SIGINT)
     out, _ = await asyncio.wait_for(running.communicate(), 120)
     await nc.close()

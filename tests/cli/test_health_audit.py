@@ -80,15 +80,15 @@ async def _request(client: Nats) -> None:
 def test_requests_are_counted_by_client_and_error_without_those_of_natstui(
     server: Broker,
 ) -> None:
-    code, told = asyncio.run(_audited(server, "health", "--for", "1s", "--audit", "2s", "--json"))
+    code, told = asyncio.run(_audited(server, "health", "--for", "1s", "--audit", "4s", "--json"))
     audit = json.loads(told)["audit"]
-    assert code in (0, 1) and audit["ended"] == "ended: natstui read for 2s"
+    assert code in (0, 1) and audit["ended"] == "ended: natstui read for 4s"
     by_name = {one["request"]: one for one in audit["requests"]}
     missing, there = by_name["CONSUMER.INFO.ORDERS.nope"], by_name["STREAM.INFO.ORDERS"]
     assert (missing["client"], missing["user"]) == ("billing-7", "app")
     assert (missing["err_code"], missing["error"]) == (10014, "consumer not found")
     assert there["err_code"] is None and there["error"] is None
-    assert audit["errors_count"] == missing["times_count"] > 3
+    assert audit["errors_count"] == missing["times_count"] > 1
     # What is forged is counted; nothing of our own polling is among it.
     assert not any("LIST" in name or name == "INFO" for name in by_name)
     assert audit["requests_count"] < audit["read_msgs"] <= 2 + audit["requests_count"]

@@ -180,7 +180,7 @@ async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limit
     await some_stored(nc, "S", acked + count)
     sub = await js.pull_subscribe_bind("C", stream="S")
     for message in await sub.fetch(acked, timeout=5):
-        await message.ack_sync()
+        await message.ack_sync(timeout=30)
     # Not before: on a busy machine, to acknowledge these takes longer than what is given up has.
     await waits(0.2)
     taken = 0
@@ -321,8 +321,8 @@ async def test_what_is_not_acknowledged_is_copied_and_stays(
             await js.publish("s.a", b"%d" % number)
         sub = await js.pull_subscribe_bind("C", stream="S")
         first, second, *_ = await sub.fetch(5, timeout=5)
-        await first.ack_sync()
-        await second.ack_sync()
+        await first.ack_sync(timeout=30)
+        await second.ack_sync(timeout=30)
         before = (await js.stream_info("S")).state.messages
         words = ("S", "--unacknowledged", "C", "--to-subject", "t", "--json")
         done = await run(shell, "messages", "copy", *words)

@@ -246,7 +246,7 @@ async def test_a_target_that_is_created_again_meanwhile_is_no_success(
         assert process.returncode == 4, error
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(110)
 async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -298,7 +298,7 @@ HEADERS = b"NATS/1.0\r\nName: Jos\xe9\r\nA:  two \r\nA: again\r\n\r\n"
 
 async def raw_headers(nc: Client, stream: str, seq: int) -> bytes:
     asked = json.dumps({"seq": seq}).encode()
-    reply = await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", asked)
+    reply = await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", asked, timeout=30)
     return base64.b64decode(json.loads(reply.data)["message"]["hdrs"])
 
 

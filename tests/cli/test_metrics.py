@@ -155,7 +155,7 @@ async def filled(url: str) -> dict[str, int]:
     await js.add_consumer("A", consumer)
     pull = await js.pull_subscribe_bind("c", "A")
     first, second, *_ = await pull.fetch(4)
-    await first.ack_sync()
+    await first.ack_sync(timeout=30)
     await second.nak()
     await pull.fetch(1)
     await nc.flush()

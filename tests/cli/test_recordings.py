@@ -320,7 +320,7 @@ def test_a_recording_that_its_disk_cut_is_no_success_and_says_all_that_is_missin
 ) -> None:
     sessions = tmp_path / "sessions"
     done = subprocess.run(
-        [sys.executable, "-m", "natstui", "record", "--duration", "4s", "--sessions",
+        [sys.executable, "-m", "natstui", "record", "--duration", "8s", "--sessions",
          str(sessions), "--server", nats_server.url],
         preexec_fn=largest_file(6_000), capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.2"},

@@ -74,7 +74,7 @@ async def busy_stream(url: str, **login: str) -> Nats:
     )
     pull = await js.pull_subscribe_bind("billing", "ORDERS")
     first, second, *_ = await pull.fetch(4)
-    await first.ack_sync()
+    await first.ack_sync(timeout=30)
     await second.nak()
     await pull.fetch(1)
     await nc.flush()
@@ -189,7 +189,7 @@ def test_each_failure_is_one_sentence_and_its_code(
         assert said.code == code, said
         assert re.search(words, said.err), said.err
         assert len(said.err.splitlines()) == 1
-        assert time.monotonic() - began_s < 20
+        assert time.monotonic() - began_s < 60
     assert watch("--once", "--interval", "soon").code == 2
     assert watch("--once", "--interval", "0").code == 2
     assert "between 100ms and 1h" in watch("--once", "--interval", "2h").err
@@ -270,7 +270,7 @@ async def test_it_goes_on_over_a_restart_and_tells_what_is_gone(nats_server: Bro
     until(process, kind="removed", name="ORDERS", stream=None)
     await nc.close()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
 
 
@@ -284,12 +284,12 @@ async def test_rows_that_grow_old_are_said_to_be_stale_and_then_fresh_again(
     nats_server.freeze()
     for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
         old = until(process, kind=kind, name=name, stale=True)
-        assert 5 < old["sampled_ago_s"] < 15
+        assert 5 < old["sampled_ago_s"] < 60
     nats_server.thaw()
     for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
         assert until(process, kind=kind, name=name, stale=False)["sampled_ago_s"] < 5
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
 
 async def test_streams_whose_list_takes_longer_than_a_poll_are_written_again_and_again(
@@ -308,7 +308,7 @@ async def test_streams_whose_list_takes_longer_than_a_poll_are_written_again_and
         for name in ("S000", "S200", "S000", "S200", "S000"):
             await asyncio.to_thread(until, process, kind="stream", name=name)
         process.send_signal(signal.SIGINT)
-        await asyncio.to_thread(process.communicate, timeout=20)
+        await asyncio.to_thread(process.communicate, timeout=60)
 
 
 def test_a_reader_that_has_enough_ends_it_quietly(nats_server: Broker) -> None:
@@ -317,7 +317,7 @@ def test_a_reader_that_has_enough_ends_it_quietly(nats_server: Broker) -> None:
     assert process.stderr is not None
     assert " server: " in process.stdout.readline()
     process.stdout.close()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
 
@@ -327,7 +327,7 @@ def test_a_set_that_is_interrupted_is_no_success() -> None:
         process = start(f"nats://127.0.0.1:{silent.getsockname()[1]}", "--once")
         connection, _ = silent.accept()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         connection.close()
     assert (process.returncode, out, err) == (130, "", "")
 

@@ -145,8 +145,9 @@ async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
         servers["c"].restart()
         for name in ("b", "c"):
             watched.until(stream_of(name))
-        # Polls are a second apart; a busy machine may take longer for one.
-        assert watched.longest_gap_s("a", since_s) < 6
+        # Polls are a second apart; a busy machine may take longer for one. Behind those that hang
+        # it would wait for all of the time since they do.
+        assert watched.longest_gap_s("a", since_s) < max(6, (time.monotonic() - since_s) / 2)
         children = watched.children()
         watched.process.send_signal(signal.SIGTERM)
         assert watched.process.wait(LONG_S) == 0

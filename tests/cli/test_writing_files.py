@@ -23,7 +23,7 @@ from tests.write_cases import (
     make_foreign,
 )
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def without_rights() -> list[str]:
@@ -101,7 +101,7 @@ def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, g
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=570,
         check=False,
     )  # fmt: skip
     cases = [json.loads(line) for line in done.stdout.splitlines()]

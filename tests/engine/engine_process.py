@@ -59,12 +59,13 @@ class EngineProcess:
         """Read again."""
         self._reading.set()
 
-    def send(self, command: Command) -> None:
+    def send(self, *commands: Command) -> None:
+        """Send commands, all at once."""
         assert self.process.stdin is not None
-        self.process.stdin.write(encode_command(command))
+        self.process.stdin.write(b"".join(map(encode_command, commands)))
         self.process.stdin.flush()
 
-    def next(self, kind: type[R], test: Callable[[R], bool] = lambda _: True, s: float = 20) -> R:
+    def next(self, kind: type[R], test: Callable[[R], bool] = lambda _: True, s: float = 30) -> R:
         """Return the next record of a kind that passes a test, dropping what comes before."""
         give_up_at = time.monotonic() + s
         while True:

@@ -23,8 +23,7 @@ def test_a_stopped_backup_leaves_nothing(engine: EngineProcess, tmp_path: Path) 
     config = json.dumps({"name": "S", "subjects": ["s.>"]})
     asked(engine, Change(1, "create_stream", "S", None, config))
     # It asks the server several things before it is done, and is stopped before the first answer.
-    engine.send(BackUp(2, "S", str(tmp_path / "kept")))
-    engine.send(StopMoving(3, 2))
+    engine.send(BackUp(2, "S", str(tmp_path / "kept")), StopMoving(3, 2))
     told = engine.next(Answered, lambda answer: answer.command_id == 2)
     assert (told.status, told.text) == ("refused", "the transfer was stopped: nothing was kept")
     assert list(tmp_path.glob("*kept*")) == []

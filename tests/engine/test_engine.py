@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 import nats
 import pytest
@@ -85,7 +86,9 @@ def test_polling_pauses_resumes_and_changes_its_rhythm(engine: EngineProcess) ->
     engine.next(Snapshot)
     engine.send(SetPolling(command_id=1, on=False))
     engine.next(Outcome)
-    engine.waiting()
+    # One that was under way may still come.
+    with suppress(AssertionError):
+        engine.next(Snapshot, s=2)
     with pytest.raises(AssertionError, match="no Snapshot"):
         engine.next(Snapshot, s=2)
     engine.send(PollNow(command_id=2))
@@ -100,10 +103,10 @@ def test_it_ends_with_its_stdin(engine: EngineProcess) -> None:
     engine.next(Snapshot)
     assert engine.process.stdin is not None
     engine.process.stdin.close()
-    assert engine.process.wait(10) == 0
+    assert engine.process.wait(30) == 0
 
 
 def test_it_ends_when_told_to(engine: EngineProcess) -> None:
     engine.next(Snapshot)
     engine.process.send_signal(signal.SIGTERM)
-    assert engine.process.wait(10) == 0
+    assert engine.process.wait(30) == 0

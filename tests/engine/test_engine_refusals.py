@@ -21,7 +21,7 @@ from tests.jetstream.operator_jwts import Operator, write_creds
 pytestmark = pytest.mark.server
 
 Factory = Callable[..., Broker]
-NOTICED_S = 20
+NOTICED_S = 30
 
 
 def with_user(url: str, name: str, password: str | None = None) -> str:
@@ -72,9 +72,9 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
     with EngineProcess() as engine:
         assert f"refuses the connection: the JWT in {creds} expired 1h" in failure_of(engine)
         # The engine runs by now, and tries again every few seconds.
-        write_creds(creds, *operator.user(exp=int(time.time()) + 7))
+        write_creds(creds, *operator.user(exp=int(time.time()) + 15))
         engine.next(LinkChanged, lambda change: change.state == "connected")
-        lost = engine.next(LinkChanged, lambda change: change.state == "reconnecting")
+        lost = engine.next(LinkChanged, lambda change: change.state == "reconnecting", s=45)
         assert lost.reason == "the server ended the connection (user authentication expired)"
         refused = engine.next(LinkChanged)
         assert refused.reason is not None

@@ -110,6 +110,6 @@ def test_of_parts_that_nobody_reads_the_oldest_are_dropped(pipe: Pipe) -> None:
 def test_a_reader_that_is_gone_is_noticed(pipe: Pipe) -> None:
     os.close(pipe.read_fd)
     pipe.writer.add(Noted(0, "n"))
-    assert pipe.broken.wait(10)
+    assert pipe.broken.wait(30)
     pipe.writer.close(10)
     os.close(pipe.write_fd)

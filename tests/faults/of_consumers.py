@@ -262,4 +262,4 @@ CONSUMER_FAULTS = (
 
 async def _take(g: Ground, name: str, count: int) -> None:
     for message in await g.fetch(name, count):
-        await message.ack_sync()
+        await message.ack_sync(timeout=30)

@@ -42,7 +42,7 @@ async def failure_of(url: str, **settings: Any) -> ConnectionFailed:
     before = time.monotonic()
     with pytest.raises(ConnectionFailed) as caught:
         await connect(Connection(servers=(url,), **settings))
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 30
     return caught.value
 
 
@@ -145,12 +145,12 @@ async def test_a_jwt_that_expires_is_said_so_and_a_renewed_one_is_used(
     client = await connect(
         Connection(servers=(url,), creds_file=str(file)), on_link=changes.append
     )
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while not any("expired" in (change.reason or "") for change in changes):
             await asyncio.sleep(0.05)
     assert changes[-1].state == "reconnecting"
     write_creds(file, *operator.user())
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while changes[-1].state != "connected":
             await asyncio.sleep(0.05)
     assert await client.request("INFO")

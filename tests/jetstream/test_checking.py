@@ -83,6 +83,6 @@ async def test_a_frozen_server_does_not_hold_the_check_up(nats_server: Broker) -
     nats_server.freeze()
     begin = time.monotonic()
     steps = await steps_of(Connection(servers=(nats_server.url,)))
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     assert names_of(steps) == ["address", "TCP", "greeting!"]
     nats_server.thaw()

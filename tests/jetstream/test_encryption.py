@@ -49,7 +49,7 @@ async def failure_of(url: str, **settings: Any) -> str:
     before = time.monotonic()
     with pytest.raises(ConnectionFailed) as caught:
         await connect(Connection(servers=(url,), **settings))
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < 30
     return str(caught.value)
 
 

@@ -37,7 +37,7 @@ async def test_a_resolver_that_does_not_answer_is_not_waited_for(
     begin = time.monotonic()
     with pytest.raises(ConnectionFailed, match=r"the host 'slow\.example' takes too long"):
         await connect(Connection(servers=("slow.example",)))
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     over.set()
 
 

@@ -55,7 +55,7 @@ async def _fill(server: Broker, *streams: str) -> None:
         for _ in range(3):
             await js.publish(name, b"x")
     consumer = await js.pull_subscribe(streams[0], durable="C", stream=streams[0])
-    await (await consumer.fetch(1))[0].ack_sync()
+    await (await consumer.fetch(1))[0].ack_sync(timeout=30)
     await nc.close()
 
 
@@ -119,7 +119,7 @@ async def test_denied_announcements_are_told_with_their_subject(
                 heard.append(record)
 
         events = asyncio.create_task(listen(polled.client, Ears()))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(heard) < 2:
                 await asyncio.sleep(0.02)
         assert [r.denied_subject for r in heard if isinstance(r, Unavailable)] == [

@@ -6,7 +6,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +31,8 @@ class Killed:
     """Number of the newest note, and when it had been added."""
 
 
-def killed(sessions: Path, after_s: float) -> Killed:
-    """Record, and kill -9 the recorder some time after it began."""
+def killed(sessions: Path, after_steps: int) -> Killed:
+    """Record, and kill -9 the recorder after some steps, each of 10 ms or more."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.session.recording_child", str(sessions), "2000"],
         cwd=ROOT,
@@ -44,16 +43,16 @@ def killed(sessions: Path, after_s: float) -> Killed:
     with child:
         assert child.stdout is not None
         folder = Path(child.stdout.readline().strip())
-        time.sleep(after_s)
+        lines = [child.stdout.readline().split() for _ in range(after_steps)]
         child.kill()
-        lines = [line.split() for line in child.stdout.read().splitlines()]
+        lines += [line.split() for line in child.stdout.read().splitlines()]
     return Killed(folder, [(int(line[0]), int(line[1])) for line in lines if len(line) == 2])
 
 
 @pytest.mark.parametrize("kills_count", [8, pytest.param(50, marks=pytest.mark.faults)])
 def test_a_kill_at_random_moments_loses_at_most_a_second(tmp_path: Path, kills_count: int) -> None:
     chance = random.Random(11)
-    jobs = [(tmp_path / str(n), chance.uniform(0.0, 1.2)) for n in range(kills_count)]
+    jobs = [(tmp_path / str(n), chance.randrange(120)) for n in range(kills_count)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         results = list(pool.map(lambda job: killed(*job), jobs))
     sealed_before = 0

@@ -79,7 +79,7 @@ class OnTerminal:
     def wait(self) -> int:
         """Read to the end and return the exit code."""
         self.read(b"\0never\0")
-        return self.process.wait(10)
+        return self.process.wait(30)
 
 
 class Reader:

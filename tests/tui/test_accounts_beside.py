@@ -103,7 +103,7 @@ async def test_rows_of_accounts_stand_together_and_are_only_read(
         await viewer.until(lambda: "is watched through" in viewer.words, "no connections")
         await viewer.press("4")
         await viewer.until(lambda: ":account NAME" in viewer.words, "the servers are told")
-        assert "streams 2 of an unknown limit" in viewer.words
+        await viewer.until(lambda: "streams 2 of an unknown limit" in viewer.words, "how many")
         assert "JetStream is not enabled" not in viewer.words
         # One that changes its mind is gone to, or left, as every other system.
         await viewer.press("1")
@@ -149,7 +149,7 @@ async def test_an_account_is_put_beside_ones_own(
         await viewer.type_command("account OTHER")
         await viewer.until(lambda: viewer.table.where.system == "OTHER", "gone to")
         await viewer.type_command("account NOPE")
-        await viewer.until(lambda: "no server knows an account NOPE" in viewer.words, "told")
+        await viewer.until(lambda: "no server knows an account NOPE" in viewer.said, "told")
 
 
 def test_the_flag_of_several_accounts_is_split_and_the_rest_kept() -> None:

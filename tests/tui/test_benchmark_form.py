@@ -11,6 +11,7 @@ from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
 from tests.accounts import Account
+from tests.tui.test_benchmark_screen import START_S
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -78,7 +79,9 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         assert "--assert 'lost == 0'" in re.sub(r"\s+", " ", viewer.text)
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen), "the run")
-        await viewer.until(lambda: "sent == 7: it is 1000" in viewer.words, "the assertion")
+        await viewer.until(
+            lambda: "sent == 7: it is 1000" in viewer.words, "the assertion", START_S
+        )
         await viewer.press("b")
         await on_form(viewer)
         assert form(viewer).draft.texts["checks"] == "lost == 0; sent == 7"

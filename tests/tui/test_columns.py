@@ -95,7 +95,10 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"]))
     await js.add_consumer(
-        "S", ConsumerConfig(durable_name="worker", ack_policy="explicit", max_ack_pending=7)
+        "S",
+        ConsumerConfig(
+            durable_name="worker", ack_policy="explicit", max_ack_pending=7, ack_wait=600
+        ),
     )
     await js.add_consumer("S", ConsumerConfig(name="passing", inactive_threshold=300))
     await js.add_consumer("S", ConsumerConfig(durable_name="pushed", deliver_subject="to.me"))
@@ -103,8 +106,8 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
     for _ in range(20):
         await js.publish("s", b"x")
     messages = await pull.fetch(7)
-    await messages[0].ack_sync()
-    await messages[2].ack_sync()
+    await messages[0].ack_sync(timeout=30)
+    await messages[2].ack_sync(timeout=30)
     async with viewing(account.url) as viewer:
         await viewer.press("2")
         await viewer.becomes("worker", pending="13", ack_pending="5/7")

@@ -21,6 +21,8 @@ from natstui import tui
 from natstui.model.records.managing import Change
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.connections.screen import ConnectionsScreen
+from natstui.tui.consumers.screen import ConsumersScreen
+from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.stores.buckets import BucketsScreen
@@ -89,6 +91,11 @@ ELSEWHERE = {
     ("BenchmarkForm", "minus"),
     ("AnalysisScreen", "ctrl+s"),  # starts a JVM: test_analysis.py
 }
+
+WITH_ROWS = (
+    ConnectionsScreen, BucketsScreen, KeysScreen, HistoryScreen, ConsumersScreen, FindingsScreen,
+)  # fmt: skip
+"""Where a key acts on a row: it is pressed once there is one."""
 
 LEAVES = {"q", "ctrl+q"}
 
@@ -159,7 +166,7 @@ async def go(viewer: Viewer, name: str) -> None:
             # A key that was pressed before hides what has none.
             await viewer.press("exclamation_mark")
         shown = viewer.app.screen
-        if isinstance(shown, ConnectionsScreen | BucketsScreen | KeysScreen | HistoryScreen):
+        if isinstance(shown, WITH_ROWS):
             await viewer.until(viewer.rows, "rows")
         if isinstance(shown, MessagesScreen):
             await viewer.until(partial(has_page, shown), "a page")
@@ -264,8 +271,12 @@ async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
                 viewer.app.pop_screen()
                 await viewer.settle()
             await viewer.press("1", "a")
+            moved_from_us = viewer.app.state.replay.at_us  # type: ignore[union-attr]
             await viewer.type_command("seek +5s")
-            await viewer.pilot.pause(0.3)
+            await viewer.until(
+                lambda: viewer.app.state.replay.at_us != moved_from_us,  # type: ignore[union-attr]
+                "another moment",
+            )
             await viewer.press("equals_sign")
             await viewer.until(lambda: type(viewer.app.screen).__name__ == "CompareScreen")
 

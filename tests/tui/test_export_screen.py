@@ -99,11 +99,11 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
         await viewer.until(lambda: "new folder" in viewer.words)
         viewer.app.screen.query_one("Input").value = str(tmp_path / "now")  # type: ignore[attr-defined]
         await viewer.press("enter")
-        await viewer.until(lambda: "is not empty" in viewer.words, "refused")
+        await viewer.until(lambda: "is not empty" in viewer.said, "refused")
         await viewer.press("escape", "escape", "3")
         await viewer.type_command("export")
         await viewer.until(
-            lambda: "only streams and consumers can be exported here" in viewer.words, "told"
+            lambda: "only streams and consumers can be exported here" in viewer.said, "told"
         )
 
 
@@ -118,7 +118,7 @@ async def test_the_consumer_in_view_is_exported_and_elsewhere_it_is_told_what_ca
         await viewer.press("b")
         await viewer.until(lambda: "no benchmark has run" in viewer.words)
         await viewer.press("E")
-        await viewer.until(lambda: "nothing to export here" in viewer.words)
+        await viewer.until(lambda: "nothing to export here" in viewer.said)
         assert "natstui export SESSION --to FOLDER" in toasts(viewer)
         await viewer.type_command(f"consumer {owner} {name}")
         await viewer.until(lambda: f"{owner}  ›  {name}" in viewer.text)

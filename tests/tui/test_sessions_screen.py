@@ -15,7 +15,7 @@ from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import unpack
-from natstui.tui.app.link import STOP_TIMEOUT_S
+from natstui.tui.app import link
 from natstui.tui.bench.screen import BenchmarkScreen
 from tests.accounts import Account
 from tests.session.making import made
@@ -199,7 +199,9 @@ async def ticking() -> AsyncIterator[Callable[[], float]]:
 async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_viewer_up(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its engine does not end before the export, and is killed after three seconds."""
+    """Its engine does not end before the export, and is killed after some seconds."""
+    # More than a busy machine lets the viewer stand still.
+    monkeypatch.setattr(link, "STOP_TIMEOUT_S", 10.0)
     scenario, polls_count = Scenario(streams=300, consumers=2), 300
     made(tmp_path, [*scenario.beginning(), *scenario.records(0, polls_count)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
@@ -229,7 +231,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
                 await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
                 await viewer.until(lambda: engine.poll() is not None, "killed")
                 # Waiting for the engine's end would take all of it; a busy machine does not.
-                assert longest_s() < STOP_TIMEOUT_S
+                assert longest_s() < link.STOP_TIMEOUT_S
         assert "exported" not in toasts(viewer)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import nats
 import pytest
 from nats.aio.msg import Msg
@@ -34,13 +32,22 @@ async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_
     nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(name="S", subjects=["s"])
-    await js.add_consumer(
-        "S", durable_name="C", ack_policy="explicit", ack_wait=1.0, max_deliver=3
-    )
+
+    async def waits_for_acks(seconds: float, most_pending: int = 1000) -> None:
+        await js.add_consumer(
+            "S",
+            durable_name="C",
+            ack_policy="explicit",
+            ack_wait=seconds,
+            max_deliver=3,
+            max_ack_pending=most_pending,
+        )
+
+    await waits_for_acks(600)
     pull = await js.pull_subscribe("s", durable="C", stream="S")
 
     async def fetch_one() -> Msg:
-        (message,) = await pull.fetch(1, timeout=10)
+        (message,) = await pull.fetch(1, timeout=30)
         return message
 
     async with viewing(account.url, "--interval", "250ms") as viewer:
@@ -50,19 +57,24 @@ async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_
         await shows(viewer, 6, 0, 0, "0/0", "0/0")
         first, second, third = await pull.fetch(3, timeout=10)
         await shows(viewer, 3, 3, 0, "3/3", "0/0")
-        await first.ack_sync()
+        await first.ack_sync(timeout=30)
         await shows(viewer, 3, 2, 0, "3/3", "1/1")
-        await third.ack_sync()
+        await third.ack_sync(timeout=30)
         await shows(viewer, 3, 1, 0, "3/3", "1/1")
         await second.in_progress()
-        await asyncio.sleep(1.2)
+        # No other message comes while one is unacknowledged.
+        await waits_for_acks(0.5, most_pending=1)
         second = await fetch_one()
+        assert second.metadata.num_delivered == 2
+        await waits_for_acks(600)
         await second.nak()
         await shows(viewer, 3, 1, 1, "3/4", "1/1")
         assert (await fetch_one()).metadata.num_delivered == 3
         await shows(viewer, 3, 1, 1, "3/5", "1/1")
-        await asyncio.sleep(1.2)
+        # The fourth one comes once this one is given up.
+        await waits_for_acks(2.0, most_pending=1)
         fourth = await fetch_one()
+        await waits_for_acks(600)
         await fourth.nak(delay=60)
         await shows(viewer, 2, 1, 1, "4/6", "1/1")
         await (await fetch_one()).term()

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +19,7 @@ from typing import TypeVar
 from textual import events
 from textual.keys import _character_to_key
 from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.notifications import Notify
 from textual.pilot import Pilot
 
@@ -34,7 +35,7 @@ from natstui.tui.frame.table_screen import TableScreen
 
 C = TypeVar("C")
 PATIENCE_S = 30.0
-LOOK_AGAIN_S = 0.1
+LOOK_AGAIN_S, LOOK_SELDOM_S = 0.1, 0.3
 """To read a whole screen takes 10 to 20 ms of the processor."""
 FIRST = "streams"
 """Most tests are about a table; the app itself opens with the overview."""
@@ -84,6 +85,11 @@ class Viewer:
         return re.sub(r"[\s│]+", " ", self.text)
 
     @property
+    def said(self) -> str:
+        """What is on the screen, and what toasts have said: those go while a machine is busy."""
+        return " ".join((*self.toasts, self.words))
+
+    @property
     def table(self) -> TableScreen:
         """The table in view."""
         assert isinstance(self.app.screen, TableScreen)
@@ -109,12 +115,19 @@ class Viewer:
         s: float = PATIENCE_S,
         every_s: float = LOOK_AGAIN_S,
     ) -> None:
-        """Wait until something holds; fail with what is on the screen when it does not."""
-        give_up_at = time.monotonic() + s
-        while time.monotonic() < give_up_at:
+        """Wait until something holds and is drawn; fail with what is on the screen otherwise.
+
+        What is looked at more often than usual passes: then this returns at once.
+        """
+        began_s = time.monotonic()
+        while (waited_s := time.monotonic() - began_s) < s:
             if holds():
+                if every_s >= LOOK_AGAIN_S:
+                    await until_idle()
                 return
-            await asyncio.sleep(every_s)
+            # What has taken long comes no sooner when it is looked at more often.
+            seldom_s = LOOK_SELDOM_S if every_s >= LOOK_AGAIN_S else every_s
+            await asyncio.sleep(max(every_s, min(waited_s / 5, seldom_s)))
         raise AssertionError(f"still not so after {s:g} s: {what}\n{self.text}")
 
     async def becomes(self, name: str, **expected: str) -> None:
@@ -142,9 +155,34 @@ class Viewer:
     async def settle(self) -> None:
         """Wait until everything on the screen is done and drawn, unless the keys ended the app."""
         if self.app.screen_stack:
-            await self.pilot._wait_for_screen()
+            await self._handled()
             await until_idle()
             self.app.screen._on_timer_update()
+
+    async def _handled(self) -> None:
+        """Wait until every widget has handled what had come to it.
+
+        Textual's own pilot waits also for those that are removed meanwhile, which handle nothing
+        any more, and fails after half a minute.
+        """
+        waiting: set[MessagePump] = set()
+        all_done = asyncio.Event()
+
+        def done(node: MessagePump) -> None:
+            waiting.discard(node)
+            if not waiting:
+                all_done.set()
+
+        for node in (self.app, *self.app.screen.walk_children(with_self=True)):
+            waiting.add(node)
+            if not node.call_later(done, node):
+                waiting.discard(node)
+        give_up_at = time.monotonic() + PATIENCE_S
+        while waiting and not self.app._exception_event.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(all_done.wait(), LOOK_AGAIN_S)
+            waiting = {node for node in waiting if not (node._closing or node._closed)}
+            assert time.monotonic() < give_up_at, f"busy for {PATIENCE_S:g} s: {waiting}"
 
     def send(self, key: str) -> None:
         """Send a key, by its name or as a character, as a terminal does."""

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import nats
 import pytest
+from nats.aio.client import Client
 
 from natstui.tui.bench.form import new_draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.kit.command_line import CommandLine
-from tests.tui.test_forms import asked, connected
 from tests.tui.viewer import Viewer
 
 on_the_files_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+@asynccontextmanager
+async def connected(url: str, **words: Any) -> AsyncIterator[Client]:
+    nc = await nats.connect(url, **words)
+    try:
+        yield nc
+    finally:
+        await nc.close()
+
+
+async def asked(nc: Client, verb: str, body: object = None) -> dict[str, Any]:
+    payload = b"" if body is None else json.dumps(body).encode()
+    reply = await nc.request(f"$JS.API.{verb}", payload, timeout=10)
+    answer: dict[str, Any] = json.loads(reply.data)
+    return answer
 
 
 @dataclass

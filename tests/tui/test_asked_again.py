@@ -17,16 +17,8 @@ from natstui.tui.messages.pull import PullScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.test_forms import (
-    asked,
-    connected,
-    fill,
-    form,
-    on_form,
-    on_streams,
-    own_state,
-    toasts,
-)
+from tests.tui.shared import asked, connected
+from tests.tui.test_forms import fill, form, on_form, on_streams, own_state, toasts
 from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = pytest.mark.server

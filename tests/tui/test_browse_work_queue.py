@@ -11,7 +11,7 @@ from nats.aio.client import Client
 
 from natstui.tui.messages.screen import MessagesScreen
 from tests.accounts import Account
-from tests.tui.test_forms import asked, connected
+from tests.tui.shared import asked, connected
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -35,12 +35,15 @@ async def fill(nc: Client) -> None:
     body = {"stream_name": "W", "config": consumer, "action": "create"}
     await asked(nc, "CONSUMER.CREATE.W.C", body)
     for number in range(STORED):
-        await nc.publish(f"w.{number % 10}", b"x" * 400)
-    await nc.flush()
+        if number % 1_000 == 999:
+            # A stream drops what comes faster than it stores.
+            await nc.request(f"w.{number % 10}", b"x" * 400, timeout=30)
+        else:
+            await nc.publish(f"w.{number % 10}", b"x" * 400)
     pull = await nc.jetstream().pull_subscribe("w.*", durable="C", stream="W")
     for at, message in enumerate(await pull.fetch(20, timeout=10)):
         if at % 2:
-            await message.ack_sync()
+            await message.ack_sync(timeout=30)
 
 
 async def consumer_state(nc: Client) -> dict[str, Any]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import nats
 import pytest
-from nats.aio.client import Client
 from textual.widgets import Input, Static
 
 from natstui.jetstream.testbed.broker import Broker
@@ -27,9 +22,10 @@ from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.viewer import Viewer, fed, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("forms")]
 
 S = 1_000_000_000
 SMALL = (80, 24)
@@ -39,22 +35,6 @@ SMALL = (80, 24)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
-@asynccontextmanager
-async def connected(url: str, **words: Any) -> AsyncIterator[Client]:
-    nc = await nats.connect(url, **words)
-    try:
-        yield nc
-    finally:
-        await nc.close()
-
-
-async def asked(nc: Client, verb: str, body: object = None) -> dict[str, Any]:
-    payload = b"" if body is None else json.dumps(body).encode()
-    reply = await nc.request(f"$JS.API.{verb}", payload, timeout=10)
-    answer: dict[str, Any] = json.loads(reply.data)
-    return answer
 
 
 async def go_to(viewer: Viewer, path: str) -> FieldRow:
@@ -157,10 +137,11 @@ async def test_request_and_response_streams_are_made_by_keyboard_on_three_server
     assert responses["num_replicas"] == 3
 
 
+@on_the_files_loop
 async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         for name in ("A", "C", "E"):
             await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
         await viewer.until(lambda: len(viewer.rows()) == 3)
@@ -190,10 +171,11 @@ async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
         assert own_key(table.cursor_key)[0] == "A"
 
 
+@on_the_files_loop
 async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    async with connected(account.url) as nc, viewing(account.url, size=SMALL) as viewer:
+    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         for name in ("OLD", "NEW"):
             await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
         await viewer.until(lambda: len(viewer.rows()) == 2, "the streams")
@@ -253,9 +235,10 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Accou
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["subjects"] == ["s.>"]
 
 
-async def test_a_change_made_meanwhile_is_shown_with_both_versions(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+@on_the_files_loop
+async def test_a_change_made_meanwhile_is_shown_with_both_versions(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new((120, 40)) as viewer:
         made = await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("e")
@@ -272,11 +255,12 @@ async def test_a_change_made_meanwhile_is_shown_with_both_versions(account: Acco
         assert (config["description"], config["max_msgs"]) == ("mine", 77)
 
 
+@on_the_files_loop
 async def test_a_consumer_with_priority_groups_keeps_them_through_the_form(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("enter", "a")
@@ -336,10 +320,11 @@ async def test_what_the_server_refuses_is_said_whole(
         assert "has less left: lower max bytes" in viewer.words
 
 
+@on_the_files_loop
 async def test_only_fields_that_were_seen_are_made_and_the_others_begin_as_the_server_has_them(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    async with connected(account.url) as nc, viewing(account.url, size=SMALL) as viewer:
+    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"], "max_msgs": 7})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("e")
@@ -378,9 +363,10 @@ async def test_a_form_begins_with_every_section_open_that_fits(
             assert len(section.rows) > left, f"{title.title} would fit"
 
 
-async def test_several_consumers_are_deleted_with_one_confirmation(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+@on_the_files_loop
+async def test_several_consumers_are_deleted_with_one_confirmation(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S"})
         for name in ("A", "B", "C"):
             body = {"stream_name": "S", "config": {"durable_name": name}, "action": "create"}
@@ -431,9 +417,10 @@ async def test_what_the_user_may_not_do_is_greyed(
         assert not keys["ctrl+d"].enabled
 
 
-async def test_a_planned_consumer_shows_what_it_would_deliver_first(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+@on_the_files_loop
+async def test_a_planned_consumer_shows_what_it_would_deliver_first(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new((120, 40)) as viewer:
         config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", config)
         for number in range(10):
@@ -455,11 +442,12 @@ def flat(viewer: Viewer) -> str:
     return " ".join(str(plan.visual).split())
 
 
+@on_the_files_loop
 async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await viewer.press("a")
         await on_form(viewer)
         await viewer.press("ctrl+t")
@@ -492,9 +480,10 @@ PULLED = {
 }  # fmt: skip
 
 
-async def test_every_section_of_a_consumer_is_filled_in_by_keys_alone(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+@on_the_files_loop
+async def test_every_section_of_a_consumer_is_filled_in_by_keys_alone(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("enter", "a")
@@ -550,11 +539,12 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
         assert not any(keys[key].enabled for key in ("w", "x", "N", "ctrl+d"))
 
 
+@on_the_files_loop
 async def test_thresholds_in_the_metadata_are_fields_with_their_meaning(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url, key = account.url, "io.nats.monitor."
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url, key = shared.url, "io.nats.monitor."
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
         asked_for = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
         await asked(nc, "STREAM.CREATE.S", asked_for)

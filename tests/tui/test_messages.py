@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,11 @@ from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.messages.tail import TailScreen
 from tests.accounts import Account
-from tests.tui.test_forms import (
-    SMALL,
-    asked,
-    connected,
-    fill,
-    flat,
-    on_form,
-    own_state,
-    toasts,
-)
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
+from tests.tui.test_forms import SMALL, fill, flat, on_form, own_state, toasts
 from tests.tui.viewer import Viewer, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("messages")]
 
 __all__ = ["own_state"]
 
@@ -66,11 +57,12 @@ async def publish(viewer: Viewer, **texts: str) -> None:
     await viewer.press("ctrl+s")
 
 
+@on_the_files_loop
 async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
         await asked(nc, "STREAM.CREATE.W", queue)
         consumer = {"durable_name": "C", "ack_policy": "explicit"}
@@ -98,11 +90,12 @@ async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
         await shows(viewer, "unprocessed 2   ack pending 0")
 
 
+@on_the_files_loop
 async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         consumer = {"durable_name": "C", "ack_policy": "explicit"}
         body = {"stream_name": "S", "config": consumer, "action": "create"}
@@ -117,8 +110,10 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await shows(viewer, "first delivery")
         await viewer.press("D", "1", "s", "enter")
         await shows(viewer, "redelivered after 1 s")
-        await asyncio.sleep(1.2)
-        await viewer.press("enter")
+        # A second by the clock of the server, which a busy machine may hold up.
+        while "delivery 2" not in viewer.text:
+            await viewer.press("enter")
+            await viewer.until(lambda: not viewer.app.link.pending, "a message, or none yet")
         await shows(viewer, "delivery 2")
         await viewer.press("i")
         await shows(viewer, "the ack wait begins again")
@@ -155,12 +150,12 @@ async def pull(viewer: Viewer, name: str, shown: str) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
 
 
-@pytest.mark.timeout(300)
+@on_the_files_loop
 async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_preview_said(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         stream = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", stream)
         for number in range(6):
@@ -195,9 +190,10 @@ async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_previe
         await pull(viewer, "W", "message 7  ·")
 
 
-async def test_the_browser_pages_filters_jumps_and_reads(account: Account, tmp_path: Path) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+@on_the_files_loop
+async def test_the_browser_pages_filters_jumps_and_reads(shared: Shared, tmp_path: Path) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", config)
         for number in range(1, 251):
@@ -231,9 +227,10 @@ async def test_the_browser_pages_filters_jumps_and_reads(account: Account, tmp_p
         assert file.read_bytes() == b'{"number": 249}'
 
 
-async def test_a_tail_shows_what_arrives_and_can_be_paused(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+@on_the_files_loop
+async def test_a_tail_shows_what_arrives_and_can_be_paused(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m", "T")

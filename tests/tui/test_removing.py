@@ -11,7 +11,8 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
 from tests.accounts import Account
-from tests.tui.test_forms import asked, connected, fill, on_form, on_streams, toasts
+from tests.tui.shared import asked, connected
+from tests.tui.test_forms import fill, on_form, on_streams, toasts
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -84,5 +85,5 @@ async def test_what_is_made_again_while_the_question_is_open_is_left_alone(
         await asked(nc, "STREAM.DELETE.S")
         await make(nc, 4)
         await viewer.press("S", "enter")
-        await viewer.until(lambda: "was recreated" in viewer.words, "the refusal")
+        await viewer.until(lambda: "was recreated" in viewer.said, "the refusal")
         assert await held(nc) == 4

@@ -18,7 +18,7 @@ from natstui.tui.frame.requests import ReplyRecord
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.test_forms import asked, connected
+from tests.tui.shared import asked, connected
 from tests.tui.viewer import frozen, replaying, viewing
 
 pytestmark = pytest.mark.server
@@ -146,5 +146,5 @@ async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account)
             pending = viewer.app.link.pending
             assert pending
             engine.kill()
-        await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
+        await viewer.until(lambda: "the engine ended before it replied" in viewer.said)
         assert not pending

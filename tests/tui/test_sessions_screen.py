@@ -20,7 +20,8 @@ from natstui.tui.bench.screen import BenchmarkScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.test_forms import asked, connected, toasts
+from tests.tui.shared import asked, connected
+from tests.tui.test_forms import toasts
 from tests.tui.viewer import Viewer, frozen, replaying, viewing
 
 pytestmark = pytest.mark.server
@@ -61,13 +62,13 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         await listed(viewer)
         await viewer.press("e")
         await answer(viewer, "incident 7")
-        await viewer.until(lambda: "renamed into" in viewer.words and "incident 7" in viewer.words)
+        await viewer.until(lambda: "renamed into" in viewer.said and "incident 7" in viewer.words)
         (folder,) = session_folders(library)
         assert read_info(folder).name == "incident 7"
         await viewer.until(lambda: viewer.table.table.cursor_key == (str(folder), folder.name))
         await viewer.press("n")
         await answer(viewer, "the disk was slow")
-        await viewer.until(lambda: "noted about" in viewer.words)
+        await viewer.until(lambda: "noted about" in viewer.said)
         assert read_info(folder).notes == ("the disk was slow",)
         await viewer.until(lambda: "NOTES" in viewer.text and "the disk was" in viewer.words)
         for keys, file in (("enter",), "whole"), (("down", "enter"), "redacted"):
@@ -84,7 +85,7 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         assert stream in names["whole"] and stream not in names["redacted"]
         await viewer.press("ctrl+d")
         await answer(viewer, "another")
-        await viewer.until(lambda: "nothing was changed" in viewer.words)
+        await viewer.until(lambda: "nothing was changed" in viewer.said)
         assert folder.exists()
         await answer(viewer, "incident 7")
         await viewer.until(lambda: not folder.exists(), "deleted")
@@ -117,16 +118,16 @@ async def test_what_cannot_be_done_to_a_recording_is_one_sentence(
         await viewer.until(lambda: "pseudonyms" in viewer.text)
         await viewer.press("enter")
         await answer(viewer, str(tmp_path / "there"))
-        await viewer.until(lambda: "exists already" in viewer.words, "refused")
+        await viewer.until(lambda: "exists already" in viewer.said, "refused")
     async with replaying(folder, size=(160, 40)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+d")
         await answer(viewer, "test")
-        await viewer.until(lambda: "is shown now" in viewer.words, "refused")
+        await viewer.until(lambda: "is shown now" in viewer.said, "refused")
         assert folder.exists()
         await viewer.press("n")
         await answer(viewer, "seen again")
-        await viewer.until(lambda: "noted about" in viewer.words)
+        await viewer.until(lambda: "noted about" in viewer.said)
     assert read_info(folder).notes == ("seen again",)
 
 

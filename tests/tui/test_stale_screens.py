@@ -19,8 +19,8 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.architecture.source import modules
-from tests.tui.shared import Shared, on_the_files_loop
-from tests.tui.test_forms import asked, connected, toasts
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
+from tests.tui.test_forms import toasts
 from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stale screens")]
@@ -118,15 +118,19 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         await viewer.press("j", "j")
         subscription = await nc.jetstream().pull_subscribe_bind("C", "W")
         for message in await subscription.fetch(1, timeout=10):
-            await message.ack_sync()
+            await message.ack_sync(timeout=30)
         await viewer.until(
             lambda: listed(viewer) == [4, 3, 2], "without the acknowledged one", s=120
         )
         assert screen.pages.message is not None
         assert screen.pages.message.stream_seq == 2
-        read_s = screen.pages._asked_s
         await viewer.until(lambda: "2…4 of 2…4  ·  now" in viewer.text, "its age")
-        await viewer.pilot.pause(4)
+        # Where a page was quicker than the poll that tells why, it is read once more.
+        for _ in range(3):
+            read_s = screen.pages._asked_s
+            await viewer.pilot.pause(4)
+            if screen.pages._asked_s == read_s:
+                break
         assert screen.pages._asked_s == read_s, "a stream that rests is not read again"
 
 

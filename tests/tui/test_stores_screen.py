@@ -18,10 +18,12 @@ from natstui.tui.stores.put import PutScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.viewer import Viewer, replaying, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stores")]
 
+SIZE = (120, 40)
 HOSTILE = b"evil\x1b]0;title\x07\x1b[31m[bold]\xe2\x80\xaename"
 
 
@@ -56,22 +58,23 @@ async def type_name(viewer: Viewer, name: str) -> None:
     await viewer.press(*name, "enter")
 
 
-async def test_buckets_are_listed_as_what_they_are(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    await js.add_stream(name="OTHER", subjects=["other"])
-    kv = await js.create_key_value(
-        bucket="CONF", history=5, ttl=3600, description="of the shop", max_bytes=1 << 20
-    )
-    for key in ("a", "a", "b"):
-        await kv.put(key, b"x")
-    await (await js.create_object_store("FILES")).put("file", b"content")
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_buckets_are_listed_as_what_they_are(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        js = nc.jetstream()
+        await js.add_stream(name="OTHER", subjects=["other"])
+        kv = await js.create_key_value(
+            bucket="CONF", history=5, ttl=3600, description="of the shop", max_bytes=1 << 20
+        )
+        for key in ("a", "a", "b"):
+            await kv.put(key, b"x")
+        await (await js.create_object_store("FILES")).put("file", b"content")
         await viewer.press("7")
         await viewer.until(lambda: set(viewer.rows()) == {"CONF", "FILES"}, "both, and no other")
         expected = {"kind": "keys", "keys": "2", "values": "3", "history": "5", "ttl": "1h00m",
                     "most": "1.00 MiB", "replicas": "1", "description": "of the shop"}  # fmt: skip
-        assert expected.items() <= viewer.rows()["CONF"].items(), viewer.rows()["CONF"]
+        await viewer.becomes("CONF", **expected)
         assert viewer.rows()["FILES"]["kind"] == "files"
         await viewer.press("home", "enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen))
@@ -80,20 +83,21 @@ async def test_buckets_are_listed_as_what_they_are(account: Account) -> None:
         await viewer.press("home", "B")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "by B on its stream")
         await viewer.press("1", "end", "B")
-        await viewer.until(lambda: "neither a bucket" in viewer.words, "the reason")
+        await viewer.until(lambda: "neither a bucket" in viewer.said, "the reason")
         await viewer.type_command("buckets NONE")
-        await viewer.until(lambda: "there is no bucket NONE" in viewer.words, "the reason")
-    await nc.close()
+        await viewer.until(lambda: "there is no bucket NONE" in viewer.said, "the reason")
+        await nc.close()
 
 
-async def test_keys_are_shown_with_what_they_hold_and_as_they_change(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    await kv.put("app.one", b'{"port":   80}')
-    await kv.put("app.two", HOSTILE)
-    await kv.put("gone", b"x")
-    await kv.delete("gone")
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_keys_are_shown_with_what_they_hold_and_as_they_change(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        await kv.put("app.one", b'{"port":   80}')
+        await kv.put("app.two", HOSTILE)
+        await kv.put("gone", b"x")
+        await kv.delete("gone")
         await at_keys(viewer)
         await viewer.becomes("app.one", value='{"port": 80}', revision="1", operation="PUT")
         await viewer.becomes("gone", value="", operation="DEL", revision="4")
@@ -118,20 +122,21 @@ async def test_keys_are_shown_with_what_they_hold_and_as_they_change(account: Ac
         await viewer.type("a..b")
         await viewer.press("enter")
         await viewer.until(lambda: "neither a key" in viewer.words, "the reason")
-    await nc.close()
+        await nc.close()
 
 
+@on_the_files_loop
 async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    count = SHOWN_ROWS + 1_000
-    for number in range(count):
-        await nc.publish(f"$KV.CONF.k.{number:05}", b"%d" % number)
-        if number % 1_000 == 999:
-            await kv.put("last", b"x")  # a stream drops what comes faster than it stores
-    async with viewing(account.url) as viewer:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        count = SHOWN_ROWS + 1_000
+        for number in range(count):
+            await nc.publish(f"$KV.CONF.k.{number:05}", b"%d" % number)
+            if number % 1_000 == 999:
+                await kv.put("last", b"x")  # a stream drops what comes faster than it stores
         await at_keys(viewer)
         await viewer.until(lambda: len(viewer.table.rows.order) == count + 1, "all of them")
         assert "values are read only for keys in view" in viewer.words
@@ -149,14 +154,15 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
             lambda: "no key matches none: f changes the filter" in viewer.words,
             "that none matches",
         )
-    await nc.close()
+        await nc.close()
 
 
-async def test_a_bucket_that_is_made_again_is_another_one(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    await kv.put("old", b"x")
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_a_bucket_that_is_made_again_is_another_one(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        await kv.put("old", b"x")
         await at_keys(viewer)
         await viewer.becomes("old", value="x")
         await nc.jetstream().delete_key_value("CONF")
@@ -164,13 +170,14 @@ async def test_a_bucket_that_is_made_again_is_another_one(account: Account) -> N
         for number in range(3):
             await again.put(f"new{number}", b"y")
         await viewer.until(lambda: {"new0", "new1", "new2"} == set(viewer.rows()), "those of now")
-    await nc.close()
+        await nc.close()
 
 
-async def test_a_key_is_put_edited_deleted_and_taken_back(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_a_key_is_put_edited_deleted_and_taken_back(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
         await at_keys(viewer)
         await viewer.until(lambda: "no keys: a stores one" in viewer.words, "that it is empty")
         await viewer.press("a")
@@ -205,16 +212,17 @@ async def test_a_key_is_put_edited_deleted_and_taken_back(account: Account) -> N
         )
         await viewer.type("new")
         await viewer.press("enter")
-        await viewer.until(lambda: "put, revision 4" in viewer.words, "that it is back")
+        await viewer.until(lambda: "put, revision 4" in viewer.said, "that it is back")
         assert (await kv.get("new")).value == b"one\ntwo three"
-    await nc.close()
+        await nc.close()
 
 
-async def test_what_changed_meanwhile_is_not_overwritten(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    await kv.put("key", b"first")
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_what_changed_meanwhile_is_not_overwritten(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        await kv.put("key", b"first")
         await at_keys(viewer)
         await viewer.becomes("key", value="first")
         await viewer.press("home", "e")
@@ -227,15 +235,16 @@ async def test_what_changed_meanwhile_is_not_overwritten(account: Account) -> No
         await viewer.press("escape")
         await viewer.until(lambda: "is not sent" in viewer.words, "that it would be lost")
         assert (await kv.get("key")).value == b"of another"
-    await nc.close()
+        await nc.close()
 
 
+@on_the_files_loop
 @pytest.mark.parametrize("history", [1, 5])
-async def test_what_is_final_wants_the_key_typed(account: Account, history: int) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc, history=history)
-    await kv.put("key", b"first")
-    async with viewing(account.url) as viewer:
+async def test_what_is_final_wants_the_key_typed(shared: Shared, history: int) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc, history=history)
+        await kv.put("key", b"first")
         await at_keys(viewer)
         await viewer.becomes("key", value="first")
         await viewer.press("home", "P")
@@ -251,16 +260,17 @@ async def test_what_is_final_wants_the_key_typed(account: Account, history: int)
         await do_it(viewer)
         if history == 1:
             await type_name(viewer, "key")
-        await viewer.until(lambda: "deleted, revision 2" in viewer.words, "that it is done")
-    await nc.close()
+        await viewer.until(lambda: "deleted, revision 2" in viewer.said, "that it is done")
+        await nc.close()
 
 
-async def test_the_history_of_a_key_shows_what_changed_and_leads_back(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    for value in (b'{"a": 1, "b": 2}', b'{"a": 1, "b": 3}', HOSTILE):
-        await kv.put("key", value)
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_the_history_of_a_key_shows_what_changed_and_leads_back(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        for value in (b'{"a": 1, "b": 2}', b'{"a": 1, "b": 3}', HOSTILE):
+            await kv.put("key", value)
         await at_keys(viewer)
         await viewer.until(viewer.rows, "the key")
         await viewer.press("home", "enter")
@@ -286,20 +296,21 @@ async def test_the_history_of_a_key_shows_what_changed_and_leads_back(account: A
         await do_it(viewer)
         await viewer.becomes("6", value='{"a": 1, "b": 2}')
         await viewer.press("home", "x", "home", "enter")
-        await viewer.until(lambda: "this is the newest revision" in viewer.words)
-    await nc.close()
+        await viewer.until(lambda: "this is the newest revision" in viewer.said)
+        await nc.close()
 
 
+@on_the_files_loop
 async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
-    account: Account, tmp_path: Path
+    shared: Shared, tmp_path: Path
 ) -> None:
-    nc = await nats.connect(account.url)
-    kv = await bucket(nc)
-    large, binary = b"x" * 200_000, bytes(range(256))
-    await kv.put("large", large)
-    await kv.put("large", b"small")
-    (tmp_path / "value").write_bytes(binary)
-    async with viewing(account.url) as viewer:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        large, binary = b"x" * 200_000, bytes(range(256))
+        await kv.put("large", large)
+        await kv.put("large", b"small")
+        (tmp_path / "value").write_bytes(binary)
         await at_keys(viewer)
         await viewer.until(viewer.rows, "the key")
         await viewer.press("home", "enter")
@@ -309,7 +320,7 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
         await viewer.until(lambda: "3" in viewer.rows(), "the whole value, not what is shown")
         assert (await kv.get("large")).value == large
         await viewer.press("e")
-        await viewer.until(lambda: "not text that can be edited here" in viewer.words)
+        await viewer.until(lambda: "not text that can be edited here" in viewer.said)
         viewer.app.screen.query("FieldRow").last().query_one("Input").focus()
         viewer.app.screen.query("FieldRow").last().query_one("Input").value = str(
             tmp_path / "value"
@@ -317,15 +328,16 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "4" in viewer.rows(), "the value")
         assert (await kv.get("large")).value == binary
-    await nc.close()
+        await nc.close()
 
 
-async def test_files_are_listed_and_deleted_by_name(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    store = await nc.jetstream().create_object_store("FILES")
-    await store.put("pictures/a.png", b"x" * 300_000)
-    await store.put("b.txt", b"content")
-    async with viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_files_are_listed_and_deleted_by_name(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        store = await nc.jetstream().create_object_store("FILES")
+        await store.put("pictures/a.png", b"x" * 300_000)
+        await store.put("b.txt", b"content")
         await viewer.until(lambda: "OBJ_FILES" in viewer.rows())
         await viewer.type_command("buckets FILES")
         await viewer.becomes("pictures/a.png", size="293 KiB", chunks="3")
@@ -336,7 +348,7 @@ async def test_files_are_listed_and_deleted_by_name(account: Account) -> None:
         await viewer.until(lambda: "b.txt, 7 B, is removed for good" in viewer.words, "what goes")
         await type_name(viewer, "b.txt")
         await viewer.until(lambda: set(viewer.rows()) == {"pictures/a.png"}, "that it is gone")
-    await nc.close()
+        await nc.close()
 
 
 async def test_a_reader_changes_nothing(account: Account) -> None:

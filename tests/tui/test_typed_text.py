@@ -14,18 +14,8 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
-from tests.tui.shared import Shared, on_the_files_loop
-from tests.tui.test_forms import (
-    SMALL,
-    asked,
-    connected,
-    fill,
-    form,
-    jump_to,
-    on_form,
-    on_streams,
-    toasts,
-)
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
+from tests.tui.test_forms import SMALL, fill, form, jump_to, on_form, on_streams, toasts
 from tests.tui.viewer import Viewer, frozen
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("typed text")]

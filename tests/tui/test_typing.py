@@ -12,9 +12,9 @@ from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.sessions.screen import SessionsScreen
 from tests.accounts import Account
-from tests.tui.shared import Shared, on_the_files_loop
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.terminals import OnTerminal
-from tests.tui.test_forms import asked, connected, jump_to, on_form, on_streams
+from tests.tui.test_forms import jump_to, on_form, on_streams
 from tests.tui.test_viewer_process import MAIN
 from tests.tui.viewer import Viewer
 
@@ -45,7 +45,7 @@ async def test_keys_right_behind_a_colon_belong_to_the_command_line(shared: Shar
             burst(viewer, f":{line}\r")
             await viewer.until(lambda line=line: CommandLine.history[":"][-1:] == [line], line)
         assert isinstance(viewer.app.screen, SessionsScreen)
-        await viewer.until(lambda: "no command :nonsense" in viewer.words)
+        await viewer.until(lambda: "no command :nonsense" in viewer.said)
 
 
 @on_the_files_loop

@@ -32,7 +32,7 @@ async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None
         began_s = time.monotonic()
         with pytest.raises(RequestFailed, match=REASONS[mode]):
             await http_request("POST", address, DEADLINES_S[mode], body=b"{}")
-        assert time.monotonic() - began_s < 10
+        assert time.monotonic() - began_s < 19
     assert requests == ["POST / HTTP/1.1"]
 
 

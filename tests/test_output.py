@@ -39,7 +39,7 @@ def arrived(code: str) -> bytes:
         program.send_signal(signal.SIGCONT)
         time.sleep(0.1)
         data = program.stdout.read()
-        assert program.wait(10) == 0
+        assert program.wait(60) == 0
     return data
 
 

@@ -167,12 +167,12 @@ async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None
     stored = replace(STREAM, storage="file")
     # What was on its way when it went comes again soon.
     subs = Role("subs", "js-consume", ack_wait_s=2)
-    what = plan(role, subs, stream=stored, duration_s=4)
+    what = plan(role, subs, stream=stored, duration_s=8)
     result = await Benchmark(what, Connection(servers=(nats_server.url,)), records).run()
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
     assert result.accounting.stored_msgs is not None
-    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 2000
+    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 4000
     assert result.counts.acked_msgs > 1000
 
 
@@ -259,7 +259,7 @@ async def test_a_stopped_run_is_partial_and_leaves_nothing(account: Account) -> 
             asyncio.get_running_loop().call_later(0.7, benchmark.stop)
 
     records.on_add = on_add
-    result = await asyncio.wait_for(benchmark.run(), 30)
+    result = await asyncio.wait_for(benchmark.run(), 90)
     assert (result.verdict, result.partial) == ("stopped", True)
     assert result.accounting.missing == ()
     assert await _streams(account.url) == []

@@ -75,7 +75,7 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
 @pytest.mark.server
 async def test_requests_of_a_killed_worker_are_answered_by_another(account: Account) -> None:
     killed = Fault(0.5, "kill", "workers")
-    plan = conversation(1_500, Payload(), killed, think_s=0.001, ack_wait_s=1.0)
+    plan = conversation(1_500, Payload(), killed, think_s=0.003, ack_wait_s=1.0)
     result = await ran(account, plan)
     books, times = result.accounting, result.latencies
     assert [one.ended for one in result.workers].count("killed") == 1

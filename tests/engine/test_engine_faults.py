@@ -30,8 +30,8 @@ from tests.jetstream.test_broker import is_alive
 
 pytestmark = pytest.mark.server
 
-NOTICED_S = 10
-RECOVERED_S = 10
+NOTICED_S = 30
+RECOVERED_S = 30
 """2 s are promised, and measured by `benchmarks.engine_faults`; the rest is for busy machines."""
 
 
@@ -149,7 +149,7 @@ def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    give_up_at = time.monotonic() + 10
+    give_up_at = time.monotonic() + 30
     while is_alive(engine_pid):
         assert time.monotonic() < give_up_at
         time.sleep(0.02)

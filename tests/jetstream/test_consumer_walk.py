@@ -31,8 +31,19 @@ class Walk:
     pull: JetStreamContext.PullSubscription
 
     async def fetch_one(self) -> Msg:
-        (message,) = await self.pull.fetch(1, timeout=10)
+        (message,) = await self.pull.fetch(1, timeout=30)
         return message
+
+    async def waits_for_acks(self, ack_wait_s: float, most_pending: int = 1000) -> None:
+        """Have the consumer wait so long for an ack, and deliver no more than so many before."""
+        await self.js.add_consumer(
+            "S",
+            durable_name="C",
+            ack_policy="explicit",
+            ack_wait=ack_wait_s,
+            max_deliver=3,
+            max_ack_pending=most_pending,
+        )
 
     async def counts(self) -> Counts:
         """What the poller says now."""
@@ -48,7 +59,7 @@ class Walk:
 
     async def become(self, *expected: object) -> None:
         """Wait until the poller says this; a nak or an expired pull takes the server a moment."""
-        for _ in range(20):
+        for _ in range(300):
             if (counts := await self.counts()) == expected:
                 return
             await asyncio.sleep(0.1)
@@ -56,12 +67,12 @@ class Walk:
 
 
 @asynccontextmanager
-async def walking(server: Broker, ack_wait_s: float = 30) -> AsyncIterator[Walk]:
+async def walking(server: Broker) -> AsyncIterator[Walk]:
     nc = await nats.connect(server.url, connect_timeout=5)
     js = nc.jetstream()
     await js.add_stream(name="S", subjects=["s"])
     await js.add_consumer(
-        "S", durable_name="C", ack_policy="explicit", ack_wait=ack_wait_s, max_deliver=3
+        "S", durable_name="C", ack_policy="explicit", ack_wait=600, max_deliver=3
     )
     async with polling(server.url) as polled:
         yield Walk(polled, js, await js.pull_subscribe("s", durable="C", stream="S"))
@@ -69,28 +80,32 @@ async def walking(server: Broker, ack_wait_s: float = 30) -> AsyncIterator[Walk]
 
 
 async def test_every_step_of_a_message_shows_in_the_consumers_row(nats_server: Broker) -> None:
-    async with walking(nats_server, ack_wait_s=1.0) as walk:
+    async with walking(nats_server) as walk:
         for _ in range(6):
             await walk.js.publish("s", b"x")
         await walk.become(6, 0, 0, 0, "0/0", "0/0")
         first, second, third = await walk.pull.fetch(3, timeout=10)
         await walk.become(3, 3, 0, 0, "3/3", "0/0")
-        await first.ack_sync()
+        await first.ack_sync(timeout=30)
         await walk.become(3, 2, 0, 0, "3/3", "1/1")
-        await third.ack_sync()
+        await third.ack_sync(timeout=30)
         await walk.become(3, 1, 0, 0, "3/3", "1/1")
         await second.in_progress()
         await walk.become(3, 1, 0, 0, "3/3", "1/1")
-        await asyncio.sleep(1.2)
-        await walk.become(3, 1, 0, 0, "3/3", "1/1")
+        # No other message comes while one is unacknowledged.
+        await walk.waits_for_acks(0.5, most_pending=1)
         second = await walk.fetch_one()
+        assert second.metadata.num_delivered == 2
+        await walk.waits_for_acks(600)
         await walk.become(3, 1, 1, 0, "4/3", "1/1")
         await second.nak()
         await walk.become(3, 1, 1, 0, "4/3", "1/1")
         assert (await walk.fetch_one()).metadata.num_delivered == 3
         await walk.become(3, 1, 1, 0, "5/3", "1/1")
-        await asyncio.sleep(1.2)
+        # The fourth one comes once this one is given up.
+        await walk.waits_for_acks(2.0, most_pending=1)
         fourth = await walk.fetch_one()
+        await walk.waits_for_acks(600)
         await fourth.nak(delay=60)
         await walk.become(2, 1, 1, 0, "6/4", "1/1")
         fifth = await walk.fetch_one()
@@ -106,10 +121,10 @@ async def test_redelivery_after_a_delayed_nak_settles_everything_before_it(
         for _ in range(2):
             await walk.js.publish("s", b"x")
         first, second = await walk.pull.fetch(2, timeout=10)
-        await second.ack_sync()
+        await second.ack_sync(timeout=30)
         await first.nak(delay=1)
         await walk.become(0, 1, 0, 0, "2/2", "0/0")
-        await (await walk.fetch_one()).ack_sync()
+        await (await walk.fetch_one()).ack_sync(timeout=30)
         await walk.become(0, 0, 0, 0, "3/2", "3/2")
 
 
@@ -150,7 +165,7 @@ async def test_the_next_message_of_a_consumer_in_view_tells_its_age(nats_server:
         for _ in range(3):
             await walk.js.publish("s", b"x")
             await asyncio.sleep(0.05)
-        await (await walk.fetch_one()).ack_sync()
+        await (await walk.fetch_one()).ack_sync(timeout=30)
         walk.polled.control.look_at((), (("S", "C"),))
         (row,) = rows((await walk.polled.fresh()).consumers)
         stored = [await walk.js.get_msg("S", seq) for seq in (1, 2, 3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -71,6 +72,7 @@ async def test_no_headers_end_the_connection(headers: bytes, nats_server: Broker
 
 async def test_what_cannot_be_read_is_counted_and_the_rest_is_heard(nats_server: Broker) -> None:
     async with listening(nats_server.url) as heard:
+        began_s = time.monotonic()
         with RawPublisher(nats_server.url) as forger:
             for body in BODIES:
                 data = body if isinstance(body, bytes) else json.dumps({**SOUND, **body}).encode()
@@ -79,14 +81,15 @@ async def test_what_cannot_be_read_is_counted_and_the_rest_is_heard(nats_server:
             forger.publish(ADVISORY + b"X", json.dumps(SOUND).encode())
             forger.settle()
         assert (await heard.advisory("nak")).stream == "S"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while unreadable(heard.records) < 2 * len(BODIES):
                 await asyncio.sleep(0.02)
         assert unreadable(heard.records) == 2 * len(BODIES)
         assert heard.client.nc.stats["reconnects"] == 0
         assert not any(isinstance(record, AckSample) for record in heard.records)
         told = [r for r in heard.records if isinstance(r, Unavailable)]
-        assert len(told) <= 3, "one sentence a second, however many cannot be read"
+        elapsed_s = time.monotonic() - began_s
+        assert len(told) <= 3 + elapsed_s, "one sentence a second, however many cannot be read"
 
 
 def unreadable(records: list[Any]) -> int:

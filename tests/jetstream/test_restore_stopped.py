@@ -92,7 +92,11 @@ async def _backed_up(url: str, client: Client, folder: Path) -> None:
     nc = await nats.connect(url)
     await nc.jetstream().add_stream(name="S", subjects=["s.>"])
     for number in range(_MESSAGES_COUNT):
-        await nc.publish(f"s.{number}", b"x" * 500)
+        if number % 1_000 == 999:
+            # A stream drops what comes faster than it stores.
+            await nc.request(f"s.{number}", b"x" * 500, timeout=30)
+        else:
+            await nc.publish(f"s.{number}", b"x" * 500)
     await flushed(nc)
     while (await nc.jetstream().stream_info("S")).state.messages < _MESSAGES_COUNT:
         await asyncio.sleep(0.05)

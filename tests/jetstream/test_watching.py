@@ -28,7 +28,8 @@ from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Record
 
-_WITHIN_S = 5.0
+_WITHIN_S = 20.0
+"""Two or three where nothing else runs."""
 
 
 class _Watched:

@@ -76,7 +76,7 @@ class Replay:
         return self.until_position()
 
     def close(self) -> int:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
         return self._process.returncode
 
 

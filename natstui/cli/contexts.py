@@ -111,7 +111,7 @@ def _row(name: str, *, selected: bool) -> dict[str, object]:
 @click.option("--select", is_flag=True, help="Select it too.")
 @_JSON
 def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
-    """Create the context NAME. For a secret write a reference, or - to be prompted."""
+    """Create the context NAME. A secret is a reference (env://NAME), or - asks for it."""
     from natstui.config.contexts import select_context, write_context
 
     fields = _given(words)

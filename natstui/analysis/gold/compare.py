@@ -24,7 +24,7 @@ SAMPLED = "sample"
 COMPARISON = Table(
     "comparison",
     "Metrics of one or several sessions, compared with the baseline; of single streams and "
-    "consumers only those that changed.",
+    "consumers only the metrics that changed.",
     columns(
         ("baseline", "string", "The baseline: a session or several; default: the earliest"),
         ("compared", "string", "The session or sessions that are compared with the baseline"),

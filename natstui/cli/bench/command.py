@@ -441,7 +441,7 @@ def oldjs(*, words: tuple[str, ...]) -> None:
     """Name the command that does the same. natstui has only one JetStream API."""
     same = next((_SAME[word] for word in words if word in _SAME), "js consume")
     raise UsageError(
-        "oldjs is the older API of the Go client, and the same for the server: use natstui "
+        "oldjs is the older API of the Go client; the server sees the same requests: use natstui "
         f"bench {same} --stream NAME"
     )
 

@@ -64,7 +64,7 @@ NO_PULLS_AFTER_S = _threshold(
 )  # fmt: skip
 NO_ACKS_AFTER_S = _threshold(
     30.0, "no acks after", "s",
-    "a consumer with messages out that had no ack for this long is waiting for acks, not working",
+    "with acks pending and no ack for this long, a consumer is waiting for acks",
 )  # fmt: skip
 MOST_SAMPLES_SHARE = _threshold(
     0.5, "most samples", "share",
@@ -324,7 +324,7 @@ STOPPED_LEAST_S = _threshold(
     30.0,
     "publisher stopped",
     "s",
-    "a steady publisher may be silent for this long, and for ten of its longest gaps",
+    "a steady publisher is silent for longer than this, and than ten times its longest gap",
 )
 STOPPED_GAPS = _threshold(
     10.0, "publisher stopped, gaps", "times",
@@ -349,7 +349,7 @@ REPEATS_FEWEST = int(
         3,
         "repeats, fewest",
         "times",
-        "fewer redeliveries, or polls with redeliveries, than this are ignored",
+        "redeliveries are ignored until there are this many, in this many polls",
     )
 )
 NEVER_ACKED_S = _threshold(
@@ -515,7 +515,7 @@ REPLICAS_POLLS = int(
         3,
         "replicas compared",
         "times",
-        "a replica that has other messages in this many polls is reported",
+        "a replica whose messages differ from the others' in this many polls is reported",
     )
 )
 MOVE_HANGS_S = _threshold(

@@ -72,7 +72,7 @@ def tap_state(tapped: Tapped) -> str:
 
 
 HONEST = (
-    "Exact for acks, naks and terms that arrived while natstui read. An ack does not say when "
-    "the message was delivered, so times count from when it was stored."
+    "Every ack, nak and term that came in this time is counted. An ack does not say when the "
+    "message was delivered, so times count from when the message was stored."
 )
 """What the numbers of a tap mean."""

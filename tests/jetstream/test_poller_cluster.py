@@ -99,8 +99,10 @@ async def test_consumers_of_a_stopped_node_do_not_stop_the_reading_of_others(
         polled.control.look_at((), (("R3", "C"),))
         await asyncio.to_thread(nats_cluster.node(stopped).stop)
         # From now on each request for one of them gets an error.
-        await polled.until(Snapshot, lambda s: s.cost.errors_count > 0)
-        assert of_node[stopped] <= set(polled.state.unreachable_consumers)
+        await polled.until(
+            Snapshot,
+            lambda s: s.cost.errors_count > 0 and of_node[stopped] <= set(s.unreachable_consumers),
+        )
         for _ in range(3):
             await polled.until(Snapshot, lambda s: ("R3", "C") in _names(s))
         told = [each.what for each in polled.records if isinstance(each, Unavailable)]

@@ -34,7 +34,8 @@ from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.table_screen import TableScreen
 
 C = TypeVar("C")
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
+"""Where ten others want the processor, a reply of an engine may take half of it."""
 LOOK_AGAIN_S, LOOK_SELDOM_S = 0.1, 0.3
 """To read a whole screen takes 10 to 20 ms of the processor."""
 FIRST = "streams"

@@ -52,6 +52,34 @@ async def test_messages_are_taken_and_acknowledged_or_come_again_as_was_said(
     assert sorted(one["action"] for one in entries) == ["answer", "answer", "pull", "pull", "pull"]
 
 
+@pytest.mark.parametrize("status", ["404", "408", "409", "100", "503"])
+async def test_a_message_with_a_status_of_its_publisher_is_a_message(
+    shell: Shell, nats_server: Broker, status: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"], allow_direct=True)
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+        await js.add_consumer("S", durable_name="D", ack_policy="explicit")
+        await js.add_consumer(
+            "S", durable_name="P", ack_policy="explicit", deliver_subject="d.p", deliver_group="g"
+        )
+        for number in range(3):
+            await js.publish("s", b"%d" % number, headers={"Status": status, "Description": "x"})
+    taken = await run(shell, "consumer", "next", "S", "C", "--ack", "--count", "3", "--raw")
+    assert (taken.returncode, taken.stdout) == (0, "0\n1\n2\n"), taken.stderr
+    for consumer in ("D", "P"):
+        words = ("consumer", "sub", "S", consumer, "--ack", "--count", "3", "--duration", "20s")
+        received = await run(shell, *words, "--json")
+        assert received.returncode == 0, received.stderr
+        assert [json.loads(line)["stream_seq"] for line in received.stdout.splitlines()] == [
+            1, 2, 3,
+        ]  # fmt: skip
+    viewed = await run(shell, "stream", "view", "S", "--json")
+    assert viewed.returncode == 0, viewed.stderr
+    assert [json.loads(line)["stream_seq"] for line in viewed.stdout.splitlines()] == [1, 2, 3]
+
+
 async def test_nothing_is_taken_where_nothing_may_be_changed(
     shell: Shell, nats_server: Broker
 ) -> None:

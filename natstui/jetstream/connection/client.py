@@ -18,7 +18,7 @@ from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.identity import AccountInfo, Identity, identity_of
 from natstui.jetstream.connection.link import Link, OnDenied, OnLink
-from natstui.jetstream.connection.nats_client import GuardedClient
+from natstui.jetstream.connection.nats_client import GuardedClient, status_of
 from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.connection.replies import (
@@ -145,7 +145,7 @@ class Client:
             limit_s = max(limit_s, self.connection.list_timeout_s)
         asked_mono_us = steady_us()
         reply = await self.ask(f"{self.prefix}.{verb}", payload, timeout_s=timeout_s or limit_s)
-        if (reply.headers or {}).get("Status") == "503":
+        if status_of(reply.headers) == "503":
             raise no_responders(verb, self.prefix, self.nc.server_info)
         data: bytes = reply.data
         check_reply(verb, data)
@@ -336,7 +336,7 @@ class Client:
 
     async def _user_info(self, timeout_s: float | None) -> UserInfo:
         reply = await self.ask(USER_INFO, timeout_s=timeout_s)
-        if (reply.headers or {}).get("Status") == "503":
+        if status_of(reply.headers) == "503":
             raise RequestFailed(f'no reply on "{USER_INFO}"', code=503)
         return read_user_info(reply.data)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import nats.errors
@@ -49,6 +49,20 @@ class Headers(dict[str, str]):
     """Headers as nats-py reads them, of repeated names the last, beside the bytes that came."""
 
     block = b""
+
+
+STATUS_LINE = b"NATS/1.0 "
+"""How headers begin that say a status; those of a message have none."""
+
+
+def status_of(headers: Mapping[str, str] | None) -> str | None:
+    """Return the status that the server wrote into the first line; None for a message.
+
+    A header of that name is the publisher's own, and says nothing about the message.
+    """
+    if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
+        return None
+    return (headers or {}).get("Status")
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 from natstui.decoding import decoder_of
 from natstui.errors import Refused, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.model.records.messages import PubAck
 
@@ -78,5 +79,5 @@ async def _ask_local(client: Client, verb: str, body: dict[str, str]) -> dict[st
 
 def check_answered(reply: Msg, sentence: str) -> None:
     """Raise RequestFailed with a sentence when nobody was there to answer."""
-    if (reply.headers or {}).get("Status") == "503" and not reply.data:
+    if status_of(reply.headers) == "503" and not reply.data:
         raise RequestFailed(sentence, code=503)

@@ -8,6 +8,7 @@ from typing import Any
 from natstui.config.template_files import templates
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.model.assets.consumer_rules import consumer_warnings
 from natstui.model.assets.differences import AssetKind
 from natstui.model.assets.fields import Config
@@ -68,7 +69,7 @@ async def _servers(client: Client) -> int | None:
         reply = await client.ask("$SYS.REQ.SERVER.PING.STATSZ", timeout_s=1.0)
     except RequestFailed:
         return None
-    if (reply.headers or {}).get("Status"):
+    if status_of(reply.headers):
         return None
     servers = json.loads(reply.data).get("statsz", {}).get("active_servers")
     return int(servers) if isinstance(servers, int) else None

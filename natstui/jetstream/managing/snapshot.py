@@ -18,6 +18,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.subjects import is_literal
@@ -248,7 +249,7 @@ async def to_its_end(work: Coroutine[Any, Any, T], leaving_s: float = _LEAVING_S
 
 async def _sent(client: Client, verb: str, subject: str, chunk: bytes, timeout_s: float) -> bytes:
     reply = await client.ask(subject, chunk, timeout_s=timeout_s)
-    if (reply.headers or {}).get("Status") == "503":
+    if status_of(reply.headers) == "503":
         raise RequestFailed(f"{verb}: the server accepts no more data: it has aborted")
     data: bytes = reply.data
     check_reply(verb, data)

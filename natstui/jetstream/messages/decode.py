@@ -10,12 +10,11 @@ import msgspec
 from nats.aio.msg import Msg
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.nats_client import Headers
+from natstui.jetstream.connection.nats_client import STATUS_LINE, Headers
 from natstui.jetstream.connection.replies import reading
 from natstui.model.records.messages import StoredMessage
 
 _META = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
-_STATUS = b"NATS/1.0 "
 """How headers begin that say a status, which is no header."""
 _BATCH_META = ("Nats-Num-Pending", "Nats-Last-Sequence", "Nats-UpTo-Sequence")
 
@@ -90,7 +89,7 @@ def headers_of(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], .
 
 def pairs_of(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Return the headers of a message that came, repeated names included."""
-    if isinstance(headers, Headers) and not headers.block.startswith(_STATUS):
+    if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
         return headers_of(headers.block)
     return tuple((str(name), str(text)) for name, text in (headers or {}).items())
 

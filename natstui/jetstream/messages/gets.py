@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.messages.decode import from_api, from_direct
 from natstui.model.records.messages import StoredMessage
@@ -95,7 +96,7 @@ class DirectGetter:
         found: list[Msg] = []
         async with aclosing(asked) as answers:
             async for msg in answers:
-                status = (msg.headers or {}).get("Status")
+                status = status_of(msg.headers)
                 if status is not None:
                     _check_status(status, self._subject)
                     return found, msg

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
@@ -45,9 +46,8 @@ async def next_message(client: Client, asked: PullNext) -> PulledMessage:
     pull = client.answers(subject, json.dumps(body).encode(), timeout_s=timeout_s)
     async with aclosing(pull) as answers:
         msg = await anext(answers)
-    headers = msg.headers or {}
-    if "Status" in headers:
-        raise _no_message(headers["Status"], str(headers.get("Description", "")), asked.consumer)
+    if (status := status_of(msg.headers)) is not None:
+        raise _no_message(status, str(msg.headers.get("Description", "")), asked.consumer)
     pulled = delivered(msg, asked.stream, asked.consumer)
     if pulled is None:
         raise RequestFailed(f"the reply is not a message of the consumer {asked.consumer}")

@@ -28,6 +28,7 @@ from natstui.errors import (
     ServerGone,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import STATUS_LINE
 from natstui.jetstream.connection.wire_parser import Piece, ReceivedMessage
 from natstui.jetstream.messages.browse import sequence_since
 from natstui.jetstream.messages.decode import headers_of
@@ -45,8 +46,6 @@ _UNUSED_S = 60
 _NO_PROGRESS_S = 30.0
 _AGAIN_S = 1.0
 _NS = 1_000_000_000
-_STATUS = b"NATS/1.0 "
-"""How headers begin that say a status; those of a message have none."""
 
 
 async def _ignore(_: Msg) -> None:
@@ -128,7 +127,7 @@ class Reader:
                 self._check_progress()
                 await self._go_on()
                 continue
-            if msg.header.startswith(_STATUS):
+            if msg.header.startswith(STATUS_LINE):
                 if (self.ends or self.is_bounded) and self._is_read(msg):
                     break
                 self._check_progress()
@@ -155,7 +154,11 @@ class Reader:
         found, one = list[Read](), await anext(self, None)
         while one is not None:
             found.append(one)
-            if self._is_over or not self._arrived or self._arrived[0].header.startswith(_STATUS):
+            if (
+                self._is_over
+                or not self._arrived
+                or self._arrived[0].header.startswith(STATUS_LINE)
+            ):
                 break
             if (one := self._read(self._arrived[0])) is not None:
                 self._arrived.popleft()

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOut, ServerGone
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.messages.pull import delivered, next_message
 from natstui.model.assets.subjects import is_flow_control
@@ -146,10 +147,9 @@ class Receiver:
             await subscription.drain()
 
     async def _arrived(self, client: Client, msg: Msg) -> None:
-        headers = msg.headers or {}
-        if headers.get("Status") == "100":
+        if status_of(msg.headers) == "100":
             # A sign of life; a consumer with flow control waits for an answer to some of them.
-            answer = msg.reply or str(headers.get("Nats-Consumer-Stalled", ""))
+            answer = msg.reply or str(msg.headers.get("Nats-Consumer-Stalled", ""))
             if is_flow_control(answer, self.stream, self.consumer):
                 await client.publish(answer)
             return

@@ -18,6 +18,7 @@ from nats.aio.msg import Msg
 from natstui.clock import steady_s
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.availability import Availability
@@ -284,7 +285,7 @@ class NextReading:
 def _stored(msg: Msg) -> _Stored | None:
     """Return which message a direct get found; None when there is none."""
     headers = msg.headers or {}
-    status = headers.get("Status")
+    status = status_of(msg.headers)
     if status == "404":
         return None
     if status is not None:

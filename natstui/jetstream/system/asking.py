@@ -15,6 +15,7 @@ from natstui.clean import clean_line
 from natstui.clock import steady_us
 from natstui.errors import PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.connection.transport import Arrival
 
@@ -169,7 +170,7 @@ class Servers:
 
 def _reply_of(subject: str, message: Msg) -> _Reply:
     headers = message.headers or {}
-    if headers.get("Status") == "503":
+    if status_of(headers) == "503":
         sentence = (
             f'no reply on "{subject}": the server is older than 2.4, or has no system account, '
             "which an operator names as system_account in its configuration"

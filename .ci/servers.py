@@ -24,6 +24,7 @@ VERSIONS = ("2.10.26", "2.11.11", "2.12.8", "2.14.6", "2.15.1")
 WORKERS_COUNT = 2
 TESTS = (
     "tests/bench/test_patterns.py",
+    "tests/cli/test_backup.py",
     "tests/jetstream/test_ack_tap.py",
     "tests/jetstream/test_admin.py",
     "tests/jetstream/test_admin_property.py",

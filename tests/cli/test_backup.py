@@ -125,6 +125,7 @@ async def buckets_are_usable(url: str) -> None:
         assert (await js.publish("s.0", b"new")).seq == 301
 
 
+@pytest.mark.needs_server("2.15")
 def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -148,7 +149,9 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     assert asyncio.run(everything(nats_server.url, "S")) == before
 
 
-@pytest.mark.parametrize("made_by", ["natstui", "nats"])
+@pytest.mark.parametrize(
+    "made_by", ["natstui", pytest.param("nats", marks=pytest.mark.needs_server("2.15"))]
+)
 def test_of_a_truncated_backup_nothing_stays_behind(
     shell: Shell, nats_server: Broker, tmp_path: Path, made_by: str
 ) -> None:
@@ -283,6 +286,7 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
 
 
 @pytest.mark.cluster
+@pytest.mark.needs_server("2.15")
 def test_a_replicated_stream_is_restored_with_its_consumers(
     nats_cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -310,6 +314,7 @@ async def published_meanwhile(shell: Shell, url: str, folder: str) -> None:
         await working
 
 
+@pytest.mark.needs_server("2.15")
 def test_a_backup_of_a_stream_that_is_written_to_is_one_moment_of_it(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -379,6 +384,7 @@ async def holds(url: str, stream: str, wanted_msgs: int) -> None:
         assert (await js.stream_info(stream)).state.messages == wanted_msgs
 
 
+@pytest.mark.needs_server("2.15")
 def test_streams_of_every_kind_are_kept_and_restored(
     shell: Shell, nats_server: Broker, nats_server_factory: Any, tmp_path: Path
 ) -> None:
@@ -447,6 +453,7 @@ def test_a_backup_that_names_what_no_stream_is_called_is_damaged(
     assert refused.returncode == 6 and "../../etc/passwd" in refused.stderr
 
 
+@pytest.mark.needs_server("2.15")
 def test_a_hostile_backup_folder_is_refused_with_a_sentence_in_bounded_time(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -65,6 +65,8 @@ def main() -> int:
     given = parser.parse_args()
     folder = given.out or Path(tempfile.mkdtemp(prefix="natstui-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        parser.error(f"{folder} is not empty: recordings of another run would be judged with it")
     groups = chosen(given.names)
     if not groups:
         parser.error("no situation and no ground has this name")

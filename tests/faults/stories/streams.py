@@ -86,8 +86,9 @@ async def max_consumers(site: Site) -> AsyncIterator[None]:
     site.repeat("deployment", deploy)
     yield
     site.stop("deployment")
-    site.stop("worker of W4")
-    await site.delete_consumer("W4")
+    for name in ("W3", "W4"):
+        site.stop(f"worker of {name}")
+        await site.delete_consumer(name)
 
 
 async def _full(site: Site, size_bytes: int = 10, **config: object) -> AsyncIterator[None]:

@@ -102,7 +102,8 @@ class StreamReading:
         is_due = self._is_due(expected_count)
         if bulk.lists_streams:
             rested = steady_s() >= self._list_asked_us / 1e6 + _LIST_BESIDE_BULK_S
-            is_due = bool(self.rows) and (rested or self._listing is not None)
+            known = bool(self.rows or self._offline)
+            is_due = known and (rested or self._listing is not None)
         if is_due and self._availability.may_ask(_LIST):
             await self._list(allowed, patience)
         if not seen.complete and self._availability.may_ask(_INFO):

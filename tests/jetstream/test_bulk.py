@@ -25,6 +25,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot, StoredReplica
 from natstui.model.records.record import Unavailable
+from tests.hostile_server import TRUTH, Lie, lying
 from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, as_usual, polled_by, rows
 from tests.jetstream.test_connections import as_user
@@ -504,3 +505,31 @@ def fresh_since(polled: Polled, since_us: int) -> set[str]:
     columns = polled.state.streams.columns
     times = zip(columns.name, columns.sampled_mono_us, strict=True)
     return {name for name, at_us in times if at_us > since_us}
+
+
+@pytest.mark.server
+async def test_the_only_stream_is_listed_again_once_its_server_runs_it(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(ACCOUNTS.replace("IMPORT", ""))
+    nc = await nats.connect(as_user(server.url, "app"))
+    await asked(nc, "STREAM.CREATE.S", {"name": "S"})
+    await nc.close()
+    reason = "unsupported - required API level: 9"
+
+    def refused(body: bytes) -> bytes:
+        page = json.loads(body) if body.startswith(b'{"type"') else {}
+        if not page.get("type", "").endswith("stream_list_response"):
+            return body
+        return json.dumps(
+            page | {"streams": [], "missing": ["S"], "offline": {"S": reason}}
+        ).encode()
+
+    with lying(server.url) as wire:
+        wire.lie = Lie("", refused)
+        system = Connection(servers=(server.url,), user="sys", password=Secret("sys"))
+        own = Connection(servers=(wire.url,), user="app", password=Secret("app"), system=system)
+        async with polling(own) as polled:
+            await polled.until(Snapshot, lambda poll: poll.unreachable_streams == ("S",))
+            wire.lie = TRUTH
+            await polled.until(Snapshot, lambda poll: poll.streams.name == ("S",))

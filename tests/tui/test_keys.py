@@ -80,7 +80,8 @@ async def test_any_column_sorts_both_ways_and_the_next_run_remembers() -> None:
 
 
 async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back() -> None:
-    async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
+    # High enough for all of a detail, also when a busy machine makes it stale meanwhile.
+    async with fed(*engine_records(STREAMS), size=(120, 60)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         await viewer.press("down", "enter")
         assert isinstance(viewer.app.screen, ConsumersScreen)

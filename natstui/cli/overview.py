@@ -201,14 +201,14 @@ def _written(
 def _facts(name: str, state: State) -> dict[str, object]:
     """Return what the overview shows as JSON, with units in the names."""
     from natstui.model.live import totals
-    from natstui.model.live.rates import rate_column
+    from natstui.model.live.rates import trend_column
     from natstui.tui.findings.cells import entity_text
     from natstui.tui.frame.head.status_text import open_counts
     from natstui.tui.overview.panels import server_view
 
     storage = totals.storage_use(state)
     streams, consumers = state.streams.columns, state.consumers.columns
-    rates = rate_column(state.stream_history, "last_seq")
+    rates = trend_column(state.stream_history, "last_seq")
     servers = server_view(state)
     counts = open_counts([state])
     serious = [it for it in state.findings.open() if it.kind.severity != "info"]

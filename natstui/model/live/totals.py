@@ -9,7 +9,7 @@ from itertools import compress, pairwise
 from typing import NamedTuple
 
 from natstui.model.live.history import History, Point, Sample
-from natstui.model.live.rates import rate_column
+from natstui.model.live.rates import rate_column, trend_column
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 
@@ -101,9 +101,12 @@ def storage_use(state: State) -> StorageUse | None:
 
 
 def busiest_streams(state: State, most_count: int) -> list[int]:
-    """Return rows of the streams that store the most messages a second, the busiest first."""
+    """Return rows of the streams that stored the most messages lately, the busiest first.
+
+    Over `TREND_S`: one that publishes in bursts is not busy in one poll and idle in the next.
+    """
     return _largest(
-        range(len(state.streams)), rate_column(state.stream_history, "last_seq"), most_count
+        range(len(state.streams)), trend_column(state.stream_history, "last_seq"), most_count
     )
 
 

@@ -299,7 +299,7 @@ def _newest(view: Any) -> Sequence[int]:
 
 
 def _rate_of(view: StreamView, row: int) -> float:
-    return view.rates(row).in_msgs_per_s or 0.0
+    return trend_per_s(view.state.stream_history, view.key(row), "last_seq") or 0.0
 
 
 def _pending_of(view: ConsumerView, row: int) -> float:
@@ -379,6 +379,12 @@ def _event(view: EventView, row: int) -> Cell:
     if times == 1:
         return cell
     return cell._replace(text=f"{kind_text(view.at(row))} ×{count_text(times)}: {cell.text}")
+
+
+def _stored_lately(view: StreamView, row: int) -> Cell:
+    """Messages stored per second, over the last 30 s."""
+    rate = trend_per_s(view.state.stream_history, view.key(row), "last_seq")
+    return Cell(rate_text(rate), "" if rate else "dim")
 
 
 def _growing(view: ConsumerView, row: int) -> Cell:
@@ -497,7 +503,7 @@ SERVERS: Sequence[ColumnSpec[Any]] = (
 )
 BUSIEST: Sequence[ColumnSpec[Any]] = (
     replace(_OF_STREAMS["name"], width=12, max_width=40),
-    replace(_OF_STREAMS["in"], priority=1),
+    _column("stored", "IN/s 30s", 8, 1, _stored_lately),
     replace(_OF_STREAMS["trend"], priority=2),
     replace(_OF_STREAMS["replicas"], priority=3, from_width=0, max_width=30),
     replace(_OF_STREAMS["msgs"], priority=4),

@@ -79,10 +79,10 @@ class Listing(Generic[Row]):
         """Nothing was added or removed between the pages, so no row slipped between them."""
 
     @property
-    def is_whole(self) -> bool:
-        """Whether every row that the server counts was listed, or named as not listed."""
+    def left_out_count(self) -> int:
+        """How many rows the server counts that were neither listed nor named as not listed."""
         named = {row.name for row in self.rows} | self.missing | self.offline.keys()
-        return self.steady and len(named) >= (self._total_count or 0)
+        return max(0, (self._total_count or 0) - len(named))
 
     def take_fresh(self) -> list[Row]:
         """Return the rows that came since the last call, each asked for by itself."""

@@ -24,8 +24,11 @@ from natstui.jetstream.polling.questions import Patience, Questions
 from natstui.jetstream.polling.rollbacks import Rollbacks
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.snapshot import StreamsSeen
+from natstui.units import counted
 
 _LIST = "STREAM.LIST"
+_SHORT_LISTS_COUNT = 3
+"""So many lists in turn that have fewer streams than the server counts are no accident."""
 _INFO = "STREAM.INFO"
 _PATIENCE_S = 0.7
 _SINGLE_S = 2.0
@@ -64,6 +67,7 @@ class StreamReading:
         """Leaders that have not answered a request."""
         self._away: dict[str, int] = {}
         """Leaders that are silent while others answer → when the unanswered request was sent."""
+        self._short_lists_count = 0
         self._newest_asked_us = 0
         """When the newest answered request was sent."""
         self._seen = StreamsSeen()
@@ -173,10 +177,26 @@ class StreamReading:
             self._listing = None
             self._availability.failed(_LIST, error)
             return
+        if listing.done and self._is_short(listing):
+            return
         self._availability.worked(_LIST)
         if listing.done:
             self._listing = None
             await self._take_list(listing, patience)
+
+    def _is_short(self, listing: Listing[StreamRow]) -> bool:
+        """Return whether the server counts more than it lists, again and again, and note that.
+
+        Once it may be a stream that was just created or deleted.
+        """
+        left_out_count = listing.left_out_count if listing.steady else 0
+        self._short_lists_count = self._short_lists_count + 1 if left_out_count else 0
+        if self._short_lists_count < _SHORT_LISTS_COUNT:
+            return False
+        self._listing = None
+        what = f"the server counts {counted(left_out_count, 'more stream')} than it lists"
+        self._availability.failed(_LIST, RequestFailed(f"{_LIST}: {what}"))
+        return True
 
     async def _step(self, listing: Listing[StreamRow], patience: Patience) -> bool:
         """Read one page; False when its answer comes in a later poll."""
@@ -219,7 +239,7 @@ class StreamReading:
         self.rows = {name: row for name, row in self.rows.items() if name in living}
         answered = (name for name in living if name not in self._missing)
         self._seen.rows += [self.rows[name] for name in answered if name in self.rows]
-        self._seen.complete = listing.is_whole and not unsure
+        self._seen.complete = listing.steady and not listing.left_out_count and not unsure
         if not listing.missing:
             self._silent.clear()
             self._availability.worked(_INFO)

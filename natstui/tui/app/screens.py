@@ -143,9 +143,11 @@ def at_work(states: Iterable[State], *, recording: bool) -> list[str]:
 
 async def go_to(app: App[int], mode: str) -> None:
     """Go to the first screen of a mode; a screen that holds typed text stays open there."""
-    await close_covering(app)
-    if mode != app.current_mode:
-        await app.switch_mode(mode)
+    # What lies below the closed ones has not been drawn for as long as they were open.
+    with app.batch_update():
+        await close_covering(app)
+        if mode != app.current_mode:
+            await app.switch_mode(mode)
 
 
 async def run_scenario(app: App[int], scenario: str) -> None:

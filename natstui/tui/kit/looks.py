@@ -126,7 +126,6 @@ STYLES: Mapping[str, str] = {
     "frame": "$foreground 25%",
     "stale": "italic $text-muted",
     "lit": "bold $foreground on $primary 30%",
-    "lit key": "bold $primary on $primary 30%",
 }
 """The style of each look that text, cells and lines are given."""
 

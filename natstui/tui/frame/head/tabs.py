@@ -98,7 +98,7 @@ def _cells(
     key = clean_line(keys.get(tab.binding_id, tab.key))
     if named or lit:
         cells = [
-            Cell(f" {key} ", "lit key" if lit else "primary"),
+            Cell(f" {key} ", "lit" if lit else "primary"),
             Cell(tab.title, "lit" if lit else ""),
         ]
         cells += [Cell(" ", "lit" if lit else ""), _on(count, lit)] if count else []

@@ -168,11 +168,12 @@ class _Joined:
             ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # Before anything is awaited: whoever ends the wire now cancels that.
+            for writer in writers:
+                writer.close()
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            for writer in writers:
-                writer.close()
             for writer in writers:
                 with suppress(OSError):
                     await writer.wait_closed()

@@ -45,7 +45,7 @@ def sizes_of(content: Content, blocks: list[int]) -> list[int]:
 )
 def test_a_payload_of_any_size_is_refused_without_being_made(payload: Payload) -> None:
     plan = BenchmarkPlan("p", "", (Role("p", "publish", payload=payload),), None, 1.0)
-    with pytest.raises(UsageError, match=r"are more than the 1.00 MiB that the server takes"):
+    with pytest.raises(UsageError, match=r"are larger than max_payload of the server, 1.00 MiB"):
         check_fits(plan, 1 << 20)
 
 

@@ -121,11 +121,14 @@ async def test_a_stream_says_what_it_stored_and_what_it_had_already(
         }  # fmt: skip
         same = ("pub", "s.a", "x", "-J", "-H", "Nats-Msg-Id:one", "--count", "2")
         done = await run(shell, *same)
-        assert "stored in S up to sequence 6; 1 of them were duplicates" in done.stdout
+        assert "1 of them stored in S up to sequence 6; 1 not stored: within the" in done.stdout
+        await nc.jetstream().purge_stream("S")
+        done = await run(shell, *same)
+        assert "0 of them stored in S; 2 not stored: within the duplicate window" in done.stdout
         nobody = await run(shell, "pub", "elsewhere", "x", "-J")
         assert (nobody.returncode, nobody.stdout) == (4, "")
         assert 'no stream stores "elsewhere"' in nobody.stderr
-        assert (await nc.jetstream().stream_info("S")).state.messages == 6
+        assert (await nc.jetstream().stream_info("S")).state.messages == 0
 
 
 async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(

@@ -98,9 +98,15 @@ def _print(batch: Batch, *, as_json: bool) -> None:
         return
     text = _sent_text(batch)
     if last is not None:
-        text += f", stored in {last.stream} up to sequence {last.stored_seq}"
+        stored_count = batch.sent_count - batch.duplicates_count
+        how_many = f"{stored_count:,} of them " if batch.duplicates_count else ""
+        text += f", {how_many}stored in {last.stream}"
+        text += f" up to sequence {last.stored_seq}" if stored_count else ""
         if batch.duplicates_count:
-            text += f"; {batch.duplicates_count:,} of them were duplicates"
+            text += (
+                f"; {batch.duplicates_count:,} not stored: within the duplicate window the stream "
+                "had a message with the same Nats-Msg-Id, which may be removed by now"
+            )
     click.echo(clean_line(f"{text}."))
 
 

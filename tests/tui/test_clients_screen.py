@@ -17,6 +17,7 @@ from natstui.tui.connections.clients import (
     PullersScreen,
 )
 from natstui.tui.connections.detail import ConnectionDetail
+from natstui.units import UNKNOWN
 from tests.jetstream.test_connections import APP, as_user
 from tests.jetstream.test_holders import at_work, consumer, people, pull
 from tests.session.making import made
@@ -34,16 +35,20 @@ async def opened(viewer: Viewer, kind: type[ClientsScreen]) -> None:
 
 
 async def heard(viewer: Viewer, nc: NatsClient, *names: str) -> None:
-    """End the reading once these were heard; where a machine is busy it takes some more."""
+    """End the reading once these were heard, with their shares of what was sent meanwhile.
+
+    Those are of what comes after a client is found: where a machine is busy that takes some more.
+    """
     screen = viewer.app.screen
     assert isinstance(screen, ClientsScreen)
-    for _ in range(10):
-        for _ in range(20):
+    for reading_s in (2, 4, 8, 16):
+        for _ in range(20 * reading_s):
             await nc.jetstream().publish("s.a", b"x")
             await asyncio.sleep(0.05)
         await viewer.press("ctrl+x")
         await viewer.until(lambda: not screen.asking.goes_on, "what was heard")
-        if set(names) <= viewer.rows().keys():
+        rows = viewer.rows()
+        if all(name in rows and rows[name].get("share") != UNKNOWN for name in names):
             return
         await viewer.press("W")
         await viewer.until(lambda: screen.asking.goes_on, "it reads again")

@@ -106,7 +106,7 @@ async def test_what_another_client_put_is_read_here(
         missing = await run(shell, "kv", "get", "B", key)
         assert (missing.returncode, missing.stdout) == (4, ""), key
     other = await run(shell, "kv", "get", "B", "bin", "--revision", "1")
-    assert other.returncode == 4 and "is of a.b" in other.stderr
+    assert other.returncode == 4 and "belongs to key a.b" in other.stderr
     assert json.loads((await run(shell, "kv", "keys", "B", "-j")).stdout) == ["a.b", "bin"]
     assert (await run(shell, "kv", "keys", "B", "a.*")).stdout == "a.b\n"
     assert (await run(shell, "kv", "ls", "EMPTY")).stdout == ""

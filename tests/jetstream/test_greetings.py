@@ -43,8 +43,10 @@ _USELESS = {
 async def test_a_greeting_that_cannot_be_used_is_refused(kind: str) -> None:
     is_long = kind in ("no end", "too long")
     reason = "a line without an end" if is_long else "what it says is not understood"
+    words = f"does not greet as a NATS server does .*{reason}"
+    if kind == "deep":
+        # Newer Pythons read it, and then it is a server that says nothing more.
+        words += "|does not answer"
     async with greeting(_USELESS[kind]) as url:
-        with pytest.raises(
-            ConnectionFailed, match=f"does not greet as a NATS server does .*{reason}"
-        ):
+        with pytest.raises(ConnectionFailed, match=words):
             await connect(Connection(servers=(url,)))

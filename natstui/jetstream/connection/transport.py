@@ -51,7 +51,7 @@ def check_info(info: bytes) -> None:
     """Raise nats.errors.Error for an INFO that nats-py would stumble over, then or later."""
     try:
         decoder_of(_Info).decode(info)
-    except (ValueError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise nats.errors.Error(f"what it says is not understood: {error}") from error
 
 

@@ -115,11 +115,11 @@ def main() -> int:
     given = parser.parse_args()
     runs = [run(version, list(given.tests)) for version in given.versions]
     print(f"\n{'server':<9}{'ran':>6}{'failed':>8}{'seconds':>9}  left out")
-    for one in runs:
-        left_out = ", ".join(one.left_out) or "nothing"
-        counts = f"{one.ran_count:>6}{one.failed_count:>8}{one.took_s:>9.0f}"
-        print(f"{one.version:<9}{counts}  {left_out}")
-    return 0 if all(one.code == 0 for one in runs) else 1
+    for ended in runs:
+        left_out = ", ".join(ended.left_out) or "nothing"
+        counts = f"{ended.ran_count:>6}{ended.failed_count:>8}{ended.took_s:>9.0f}"
+        print(f"{ended.version:<9}{counts}  {left_out}")
+    return 0 if all(ended.code == 0 for ended in runs) else 1
 
 
 if __name__ == "__main__":

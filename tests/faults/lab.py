@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.faults.grounds import OneSystemStage, Plan, Stage
 from tests.faults.judge import Course, entity_of
-from tests.faults.observers import Observer, listed_sentences, read_fresh
+from tests.faults.observers import Observer, System, listed_sentences, read_fresh
 from tests.faults.situations import SITUATIONS, Situation
 from tests.faults.stories import LASTING, STORIES, Story
 
@@ -19,6 +19,8 @@ _SITUATION_OF = {situation.key: situation for situation in SITUATIONS}
 _ACT_S = 120.0
 """The longest that one part of a story may take."""
 _FRESH_S = 50
+_START_S = 2.0
+"""Between two processes that start: twenty at once would hold up the clients of the lab."""
 
 _HEALTHY_S = {
     "publisher-stopped": 70.0, "same-message-id": 70.0, "message-too-large": 70.0,
@@ -105,18 +107,19 @@ class Run:
         longest_s = max(course.situation.within_s for course in self.courses.values())
         await asyncio.sleep(min(times.broken_s, longest_s + 5))
         say(f"{name}: judged by fresh processes")
+        reads = [(system, for_s) for system in self.stage.systems for for_s in times.fresh_s]
         await asyncio.gather(
-            *(
-                read_fresh(system, for_s)
-                for system in self.stage.systems
-                for for_s in times.fresh_s
-            )
+            *(self._read_fresh(*read, after_s=i * _START_S) for i, read in enumerate(reads))
         )
         for course in self.courses.values():
             course.ended_s = time.monotonic()
         say(f"{name}: fixing")
         await self._next_parts("fixing")
         await asyncio.sleep(times.fixed_s)
+
+    async def _read_fresh(self, system: System, for_s: int | None, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        await read_fresh(system, for_s)
 
     async def _next_parts(self, doing: str) -> None:
         await asyncio.gather(*(self._next_part(name, doing) for name in self._acts))

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from nats.aio.client import Client as Nats
@@ -27,6 +28,15 @@ async def keep(message: Msg) -> None:
     """Receive a message and do nothing with it."""
 
 
+@dataclass(frozen=True)
+class _Way:
+    """How a worker works."""
+
+    handle: Handle
+    pause_s: float
+    pull: dict[str, Any]
+
+
 class Site:
     """A stream, its consumers and their clients, all named after one situation."""
 
@@ -38,6 +48,7 @@ class Site:
         self.kept: list[Msg] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ended: dict[str, asyncio.Event] = {}
+        self._ways: dict[str, _Way] = {}
 
     async def api(self, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the reply of the JetStream API; fail on an error."""
@@ -181,14 +192,24 @@ class Site:
         self, handle: Handle = ack, *, consumer: str = "C", name: str | None = None,
         pause_s: float = 0.0, **pull: Any,
     ) -> None:  # fmt: skip
-        """Let a worker pull and handle messages from now on, in place of the one before."""
+        """Let a worker pull and handle messages like this from now on.
+
+        One that is at work goes on with its pull: its end would lose what is under way to it.
+        """
+        label = name or f"worker of {consumer}"
+        self._ways[label] = _Way(handle, pause_s, pull)
+
+        async def handle_now(message: Msg) -> None:
+            await self._ways[label].handle(message)
 
         async def once() -> None:
-            pulled = await self.pull(consumer, handle=handle, **pull)
+            way = self._ways[label]
+            pulled = await self.pull(consumer, handle=handle_now, **way.pull)
             refused = pulled and (pulled[-1].headers or {}).get("Status", "404") not in "404 408"
-            await asyncio.sleep(max(pause_s, 0.5 if refused else 0.0))
+            await asyncio.sleep(max(way.pause_s, 0.5 if refused else 0.0))
 
-        self.repeat(name or f"worker of {consumer}", once)
+        if label not in self._ended:
+            self.repeat(label, once)
 
     def work_apart(self, seconds: Callable[[Msg], float], **options: Any) -> None:
         """Let a worker handle each message by itself for a number of seconds, then ack it."""

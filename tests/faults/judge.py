@@ -68,6 +68,8 @@ HOLDS_S: dict[str, float] = {
     "NT-C46": TIMES_KEPT_S, "NT-S29": LEADERS_WINDOW_S, "NT-V36": LEADERS_WINDOW_S,
     "NT-V23": RESTARTS_S, "NT-V53": RESTARTS_S, "NT-A25": _RATE_S, "NT-A28": _RATE_S,
     "NT-S36": PILE_UP_S,
+    # Replicas are compared where the leader stood still since the poll before.
+    "NT-S14": 2.0,
     # Read that often only.
     "NT-A03": _MINUTE_S + CLIENTS_S, "NT-V33": _MINUTE_S + CLIENTS_S, "NT-V37": _MINUTE_S,
     "NT-V34": CLIENTS_S, "NT-C49": CLIENTS_S, "NT-C16": CLIENTS_S, "NT-C17": CLIENTS_S,
@@ -342,7 +344,7 @@ def judge_live(course: Course) -> Judged:
     situation = course.situation
     if course.failed or course.broken_s is None:
         return Judged("not made", course.failed)
-    until_s = course.fixed_s or course.ended_s or float("inf")
+    until_s = course.ended_s or course.fixed_s or float("inf")
     if situation.key == "fine-new-consumer":
         until_s = course.broken_s + situation.within_s
     polls = [poll for poll in course.polls if course.broken_s <= poll.at_s < until_s]
@@ -361,7 +363,7 @@ def judge_live(course: Course) -> Judged:
     opened_s = polls[open_at.index(True)].at_s - course.broken_s
     since_opened = open_at[open_at.index(True) :]
     changes = sum(1 for before, now in pairwise(since_opened) if before != now)
-    closed_s = _closed_after_s(course, until_s)
+    closed_s = _closed_after_s(course)
     said, verdict = judged.said, judged.verdict
     if verdict == "right" and opened_s > situation.within_s + POLLS_COUNT * _interval_s(polls):
         verdict, said = "partly", f"late: {opened_s:.0f} s. {said}"
@@ -411,13 +413,13 @@ def _lasting(polls: list[Poll]) -> tuple[Seen, ...]:
     return tuple(each for each, count in times.items() if count >= enough)
 
 
-def _closed_after_s(course: Course, until_s: float) -> float | None:
-    """Return how long after the fix it was closed; None where it was not, or before."""
+def _closed_after_s(course: Course) -> float | None:
+    """Return how long after the fix it was closed for good; None where it was not."""
     if course.fixed_s is None:
         return None
     closed_s = None
     for poll in course.polls:
-        if poll.at_s < until_s:
+        if poll.at_s < course.fixed_s:
             continue
         is_open = any(
             is_on(course.situation, each) and says(course.situation, each) for each in poll.seen

@@ -19,8 +19,8 @@ _SITUATION_OF = {situation.key: situation for situation in SITUATIONS}
 _ACT_S = 120.0
 """The longest that one part of a story may take."""
 _FRESH_S = 50
-_START_S = 2.0
-"""Between two processes that start: twenty at once would hold up the clients of the lab."""
+_AT_ONCE_COUNT = 4
+"""Processes that judge at a time: twenty would hold up the clients of the lab, which then lag."""
 
 _HEALTHY_S = {
     "publisher-stopped": 70.0, "same-message-id": 70.0, "message-too-large": 70.0,
@@ -107,9 +107,13 @@ class Run:
         longest_s = max(course.situation.within_s for course in self.courses.values())
         await asyncio.sleep(min(times.broken_s, longest_s + 5))
         say(f"{name}: judged by fresh processes")
-        reads = [(system, for_s) for system in self.stage.systems for for_s in times.fresh_s]
+        places = asyncio.Semaphore(_AT_ONCE_COUNT)
         await asyncio.gather(
-            *(self._read_fresh(*read, after_s=i * _START_S) for i, read in enumerate(reads))
+            *(
+                self._read_fresh(system, for_s, places)
+                for system in self.stage.systems
+                for for_s in times.fresh_s
+            )
         )
         for course in self.courses.values():
             course.ended_s = time.monotonic()
@@ -117,9 +121,11 @@ class Run:
         await self._next_parts("fixing")
         await asyncio.sleep(times.fixed_s)
 
-    async def _read_fresh(self, system: System, for_s: int | None, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        await read_fresh(system, for_s)
+    async def _read_fresh(
+        self, system: System, for_s: int | None, places: asyncio.Semaphore
+    ) -> None:
+        async with places:
+            await read_fresh(system, for_s)
 
     async def _next_parts(self, doing: str) -> None:
         await asyncio.gather(*(self._next_part(name, doing) for name in self._acts))

@@ -18,6 +18,8 @@ Handle = Callable[[Msg], Awaitable[Any]]
 NS = 1_000_000_000
 API_TIMEOUT_S = 10.0
 _HEARTBEAT = "100"
+_ACTIVE_NS = 5 * NS
+"""A mirror of a stream that is published to was active in this time."""
 
 
 async def ack(message: Msg) -> None:
@@ -26,6 +28,23 @@ async def ack(message: Msg) -> None:
 
 async def keep(message: Msg) -> None:
     """Receive a message and do nothing with it."""
+
+
+def _why_away(info: dict[str, Any], listed: dict[str, Any]) -> str:
+    """Return what does not run of a stream and its consumers, by the server's replies."""
+    if "error" in info or "error" in listed or listed.get("missing"):
+        return "no reply"
+    for asset in (info, *(listed["consumers"] or ())):
+        cluster = asset.get("cluster") or {}
+        replicas = cluster.get("replicas") or ()
+        if cluster and not cluster.get("leader"):
+            return "no leader"
+        if any(each.get("offline") or not each["current"] for each in replicas):
+            return "a replica is away"
+    mirror = info.get("mirror")
+    if mirror and (mirror["active"] < 0 or mirror["active"] > _ACTIVE_NS or mirror["lag"]):
+        return "the mirror is not active"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -267,6 +286,22 @@ class Site:
             while (await self.info(consumer))["num_waiting"]:
                 await asyncio.sleep(0.1)
 
+    async def runs(self, stream: str | None = None) -> None:
+        """Wait until the server says that the stream, its consumers and its mirror run.
+
+        A node that was started is back before it knows its streams and the others know it.
+        """
+        stream = stream or self.stream
+        until_s, why = time.monotonic() + 90, "no reply"
+        while why:
+            assert time.monotonic() < until_s, (stream, why)
+            await asyncio.sleep(0.2)
+            try:
+                info = await self.try_api(f"STREAM.INFO.{stream}")
+                why = _why_away(info, await self.try_api(f"CONSUMER.LIST.{stream}"))
+            except (TimeoutError, Error):
+                why = "no reply"
+
     def repeat(self, name: str, once: Callable[[], Awaitable[Any]]) -> None:
         """Do something again and again, in place of what was done under this name."""
 
@@ -297,6 +332,11 @@ class Site:
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()
+
+    async def end(self, name: str = "worker of C") -> None:
+        """End what is repeated under a name after its present round: nothing is under way."""
+        self._ended.pop(name).set()
+        await self._tasks.pop(name)
 
     async def close(self) -> None:
         """End everything that is done here; fail when something of it failed."""

@@ -6,11 +6,21 @@ import asyncio
 
 import pytest
 
-from natstui.jetstream.connection.client import Client
+from natstui.clock import steady_s
+from natstui.config import Connection
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.consumers import ConsumerReading
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.questions import Patience
+from natstui.jetstream.polling.server_clock import ServerClocks
+from natstui.jetstream.polling.streams import StreamReading
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured
-from tests.jetstream.polling import api, polling, rows
+from tests.jetstream.polling import Polled, api, polling, rows
 
 pytestmark = pytest.mark.server
 
@@ -121,3 +131,35 @@ async def test_every_stream_column_is_what_the_server_says(nats_server: Broker) 
         mirror = rows((await polled.fresh()).streams)[0]
         assert mirror["name"] == "M" and mirror["upstreams"][0].name == "S"
         assert mirror["upstreams"][0].mirror and mirror["upstreams"][0].lag_msgs == 0
+
+
+async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_good(
+    nats_server: Broker,
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    requests, none = PollingApi(client, None), Availability(Polled(client))
+    streams = StreamReading(requests, none, ServerClocks(), Polled(client))
+    consumers = ConsumerReading(requests, none, ServerClocks())
+    allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+
+    async def count() -> None:
+        async with asyncio.timeout(30):
+            # Each poll reads as much as its turn allows.
+            while True:
+                requests.begin_poll()
+                seen = await streams.read(allowed, (), Patience(30.0, 30.0), 1, alone=False)
+                if seen.complete:
+                    break
+        consumers.follow(streams.rows, {})
+
+    async def unlisted() -> dict[str, int]:
+        return (await consumers.read(allowed, PollControl(), Patience(30.0, 30.0))).unlisted
+
+    await _stream(client, "S")
+    await _consumer(client, "S", "C")
+    await count()
+    await api(client, "CONSUMER.DELETE.S.C")
+    assert await unlisted() == {"S": 1}
+    await count()
+    assert await unlisted() == {}
+    await client.close()

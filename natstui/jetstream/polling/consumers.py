@@ -84,12 +84,13 @@ class ConsumerReading:
             self._availability.worked(f"{_LIST}.{gone}")
             self._missing.pop(gone, None)
             self._paused_until_mono_s.pop(gone, None)
-        for stream in [stream for stream in self._missing if stream in away]:
-            # All of them are reported as unreachable with their stream.
-            del self._missing[stream]
         self._counts = {
             name: row.state.consumer_count for name, row in rows.items() if name not in away
         }
+        for kept in (self._missing, self._unlisted):
+            # Those of a stream that is away are reported with it; one without any is not listed.
+            for stream in [stream for stream in kept if not self._counts.get(stream)]:
+                del kept[stream]
 
     async def read(
         self,
@@ -117,9 +118,7 @@ class ConsumerReading:
         self._seen.offline = {
             name: why for name, why in self._offline.items() if name in self._seen.missing
         }
-        self._seen.unlisted = {
-            stream: count for stream, count in self._unlisted.items() if stream in self._counts
-        }
+        self._seen.unlisted = dict(self._unlisted)
         return self._seen
 
     def _take_bulk(self, bulk: BulkTurn) -> None:

@@ -42,6 +42,8 @@ async def node_killed(stage: ClusterStage) -> AsyncIterator[None]:
     stage.kill("n3")
     yield
     await stage.start("n3")
+    for site in (alone, three, of_three, mirror):
+        await site.runs()
 
 
 @makes("two-killed-meta", "two-killed-stream")
@@ -58,6 +60,7 @@ async def two_killed(stage: ClusterStage) -> AsyncIterator[None]:
     yield
     await stage.start("n2")
     await stage.start("n3")
+    await site.runs()
 
 
 @makes("five-stream", "five-consumer")
@@ -75,6 +78,7 @@ async def five(stage: ClusterStage) -> AsyncIterator[None]:
     yield
     for name in lost:
         await stage.start(name)
+    await site.runs()
 
 
 @makes("node-frozen", "node-frozen-stream", "scale-hangs", "move-hangs")
@@ -93,6 +97,8 @@ async def node_frozen(stage: ClusterStage) -> AsyncIterator[None]:
     await moved.update_stream(**_on("n3"))
     yield
     stage.cluster.node("n3").thaw()
+    for site in (alone, scaled, moved):
+        await site.runs()
 
 
 @makes("replicas-differ")

@@ -26,7 +26,7 @@ async def _busy(site: Site, per_s: float = 4, **consumer: object) -> None:
 async def worker_crashed(site: Site) -> AsyncIterator[None]:
     await _busy(site)
     yield
-    site.stop()
+    await site.end()
     yield
     site.work()
 
@@ -87,7 +87,7 @@ async def one_of_two_dead(site: Site) -> AsyncIterator[None]:
         site.publishing(4, subject, name=f"publisher of {subject}")
         site.work(consumer=name)
     yield
-    site.stop()
+    await site.end()
     yield
     site.work()
 

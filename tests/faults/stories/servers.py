@@ -217,3 +217,4 @@ async def leaf_gone(stage: ServerStage) -> AsyncIterator[None]:
     leaf.kill()
     yield
     await stage.start(leaf)
+    await site.runs()

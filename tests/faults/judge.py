@@ -389,6 +389,9 @@ def _closing(course: Course, closed_s: float | None, hold_s: float) -> Closing:
         return "not fixed"
     later = [poll for poll in course.polls if poll.at_s >= course.fixed_s]
     polls_s = POLLS_COUNT * _interval_s(later)
+    if later:
+        # Right after the fix, polls may be further apart than usual.
+        polls_s = max(polls_s, later[:POLLS_COUNT][-1].at_s - course.fixed_s)
     after_s = later[-1].at_s - course.fixed_s if closed_s is None and later else closed_s or 0.0
     if closed_s is None:
         return "still held" if after_s < hold_s + polls_s else "late"

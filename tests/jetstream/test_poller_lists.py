@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from nats.aio.msg import Msg
 
 from natstui.clock import steady_s
 from natstui.config import Connection
@@ -12,6 +16,7 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
 from natstui.jetstream.polling.consumers import ConsumerReading
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.questions import Patience
@@ -23,6 +28,16 @@ from natstui.model.records.record import Configured
 from tests.jetstream.polling import Polled, api, polling, rows
 
 pytestmark = pytest.mark.server
+
+_STATE = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+_LISTED: dict[str, Any] = {
+    "total": 1, "offset": 0, "limit": 256,
+    "streams": [{
+        "config": {"name": "S", "subjects": ["s"], "storage": "memory", "retention": "limits"},
+        "created": "2026-01-01T00:00:00Z", "state": _STATE, "ts": "2026-01-01T00:00:01Z",
+    }],
+}  # fmt: skip
+"""A page of STREAM.LIST."""
 
 
 async def _stream(client: Client, name: str, **config: object) -> None:
@@ -162,4 +177,35 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
     assert await unlisted() == {"S": 1}
     await count()
     assert await unlisted() == {}
+    await client.close()
+
+
+async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bring_the_rows(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    """A meta group that had no leader is unavailable no longer than it is."""
+    client = await connect(Connection(servers=(nats_server_factory(jetstream=False).url,)))
+    failing = {"error": {"code": 503, "err_code": 10008, "description": "no leader"}}
+    replies = [_LISTED, failing, _LISTED]
+
+    async def reply(message: Msg) -> None:
+        await message.respond(json.dumps(replies.pop(0)).encode())
+
+    async def reply_with_one(message: Msg) -> None:
+        await message.respond(json.dumps(_LISTED["streams"][0]).encode())
+
+    await client.nc.subscribe("$JS.API.STREAM.LIST", cb=reply)
+    await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=reply_with_one)
+    requests, polled = PollingApi(client, None), Polled(client)
+    streams = StreamReading(requests, Availability(polled), ServerClocks(), polled)
+    bulk = BulkTurn(lists_streams=True)
+    async with asyncio.timeout(15):
+        while replies:
+            requests.begin_poll()
+            allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+            await streams.read(
+                allowed, (), Patience(5.0, 5.0), 1, alone=True,
+                bulk=bulk if len(replies) == 1 else NO_TURN,
+            )  # fmt: skip
+            await asyncio.sleep(0.05)
     await client.close()

@@ -176,6 +176,8 @@ class StreamReading:
         except RequestFailed as error:
             self._listing = None
             self._availability.failed(_LIST, error)
+            # It is due as soon as the pause after its failure is over.
+            self._list_asked_us = 0
             return
         if listing.done and self._is_short(listing):
             return

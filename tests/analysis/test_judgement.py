@@ -26,6 +26,7 @@ from natstui.model.live.snapshot import Peer
 from natstui.model.servers.replicas import is_away
 from tests.analysis.drawn import result
 from tests.analysis.test_rule_cases import ordered
+from tests.analysis.test_silver import plan
 
 pytestmark = pytest.mark.spark
 
@@ -68,6 +69,17 @@ def test_what_began_at_once_for_many_is_told_once_and_of_the_worst(spark: SparkS
         "so it was; also S > c7, S > c6, S > c5, S > c4, S > c3, S > c2 and 2 more"
     )
     assert (one["times_count"], one["others_count"]) == (9, 8)
+
+
+def test_of_what_a_server_took_along_no_row_has_a_list_of_all(
+    spark: SparkSession, much: None
+) -> None:
+    rows = [found(f"S > c{n:04d}", after_s=n / 1000, weight=70) for n in range(3000)]
+    ten = ranked(spark.createDataFrame(rows, FOUND))
+    assert "collect_list" not in plan(ten)
+    (row,) = ten.collect()
+    assert row["evidence"].endswith("; also S > c0001, S > c0002, S > c0003, S > c0004, "
+                                    "S > c0005, S > c0006 and 2993 more")  # fmt: skip
 
 
 def test_two_or_what_began_later_or_has_no_moment_is_told_each(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
@@ -133,23 +133,23 @@ def at_once(rows: DataFrame) -> DataFrame:
     begins = F.coalesce(apart, F.lit(True)) | ~F.col("kind").isin(*_AT_ONCE_KINDS)
     rows = rows.withColumn("begins", begins.cast("int"))
     rows = rows.withColumn("time", F.sum("begins").over(in_order))
-    worst_first = Window.partitionBy(*alike, "time").orderBy(weight.desc(), "subject")
-    all_of_it = worst_first.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    of_it = Window.partitionBy(*alike, "time")
+    worst_first = of_it.orderBy(weight.desc(), "subject")
     rows = rows.withColumns(
         {
             "place": F.row_number().over(worst_first),
-            "subjects": F.collect_list("subject").over(all_of_it),
-            "times": F.sum("times_count").over(all_of_it),
+            "named": F.concat_ws(", ", *_next(worst_first, "subject", _MOST_NAMED)),
+            "others": F.count("*").over(of_it) - 1,
+            "times": F.sum("times_count").over(of_it),
         }
     )
-    others = F.size("subjects") - 1
+    others = F.col("others")
     one_of_many = others + 1 >= AT_ONCE_LEAST
     rows = rows.where((F.col("place") == 1) | ~one_of_many)
-    named = F.concat_ws(", ", F.slice("subjects", 2, _MOST_NAMED))
     more = F.when(
         others > _MOST_NAMED, F.format_string(" and %d more", others - _MOST_NAMED)
     ).otherwise("")
-    also = F.concat(F.lit("also "), named, more)
+    also = F.concat(F.lit("also "), "named", more)
     alike_text = F.format_string(" (and %d others at that time)", others)
     return rows.withColumns(
         {
@@ -162,7 +162,12 @@ def at_once(rows: DataFrame) -> DataFrame:
             "times_count": F.when(one_of_many, F.col("times")).otherwise(F.col("times_count")),
             "others_count": F.when(one_of_many, others).otherwise(0),
         }
-    ).drop("begins", "time", "place", "subjects", "times")
+    ).drop("begins", "time", "place", "named", "others", "times")
+
+
+def _next(order: WindowSpec, name: str, count: int) -> list[Column]:
+    """Return a value of the next rows, so many: all of them would be an array in each row."""
+    return [F.lead(name, further).over(order) for further in range(1, count + 1)]
 
 
 def one_place(rows: DataFrame) -> DataFrame:
@@ -176,20 +181,19 @@ def one_place(rows: DataFrame) -> DataFrame:
     worst_first = of_it.orderBy(
         lost.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
     )
-    of_all = worst_first.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    others = F.concat_ws("; ", *_next(worst_first, "sentence", _MOST_NAMED))
     found = rows.where(own).withColumns(
         {
             "place": F.row_number().over(worst_first),
-            "sentences": F.collect_list("sentence").over(of_all),
+            "others": F.nullif(others, F.lit("")),
             "heaviest": F.max("weight").over(of_it),
         }
     )
-    others = F.array_join(F.slice("sentences", 2, _MOST_NAMED), "; ")
-    also = F.when(F.size("sentences") > 1, F.concat(F.lit("also: "), others))
+    also = F.concat(F.lit("also: "), "others")
     found = found.where("place = 1").withColumns(
         {"evidence": F.concat_ws("; ", "evidence", also), "weight": F.col("heaviest")}
     )
-    return found.drop("place", "sentences", "heaviest").unionByName(rows.where(~own))
+    return found.drop("place", "others", "heaviest").unionByName(rows.where(~own))
 
 
 def named_advice() -> Column:

@@ -27,8 +27,6 @@ def test_small_sessions_that_are_read_together_lie_together() -> None:
     assert plan.parts == {"a": "run/3", "b": "run/3", "c": "run/3", "long": "long"}
     assert plan.new.keys() == plan.parts.keys() and not plan.stay
     assert planned(files("a"), {}, many).parts == {"a": "a"}
-    # Where nothing can be deleted, each has to be replaced by itself.
-    assert planned(files("a", "b"), {}, None).parts == {"a": "a", "b": "b"}
 
 
 def test_what_has_not_changed_is_not_read_again() -> None:

@@ -28,6 +28,7 @@ from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.layer import read_silver
+from natstui.analysis.spark import store as spark_store
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
@@ -105,9 +106,16 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     assert silver.kept_of(store) == {}
 
 
+@pytest.mark.parametrize("can_delete", [True, False])
 def test_of_a_session_that_grows_only_new_segments_are_read(
-    spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    sessions: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    can_delete: bool,
 ) -> None:
+    if not can_delete:
+        nothing_can_be_deleted(monkeypatch)
     monkeypatch.setattr(silver_parts, "SMALL_BYTES", 0)
     grown, out = small(sessions), tmp_path / "out"
     *_, sealed, recorded = sorted(grown.glob("records-*"))
@@ -137,6 +145,38 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
     shutil.rmtree(out / "silver")
     again, rows_again = build("4")
     assert again.startswith("reading 1 of 5 segments, ") and rows_again == rows
+
+
+def nothing_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have stores that are made from now on no file system, as over Spark Connect."""
+    monkeypatch.setattr(spark_store, "file_system", lambda spark, root: None)
+
+
+def test_a_session_that_has_changed_is_counted_once_also_where_nothing_can_be_deleted(
+    spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"2026092{number}T141320Z-short" for number in range(1, 4)]
+
+    def build(run: str, *ticks: int) -> dict[str, int]:
+        """Return the samples of each session, of which those that have other ticks are new."""
+        for name, count in zip(names, ticks, strict=True):
+            shutil.rmtree(sessions / name, ignore_errors=True)
+            small(sessions, name, ticks=count)
+        store = Store(spark, str(tmp_path / "out"), run)
+        silver.build_silver(spark, store, find_sources(spark, [f"{sessions}/*"]), str)
+        rows = read_silver(store, names).consumer_sample.groupBy("session").count()
+        return {row["session"]: row["count"] for row in rows.collect()}
+
+    def samples(*ticks: int) -> dict[str, int]:
+        return {name: 6 * count for name, count in zip(names, ticks, strict=True)}
+
+    # Together in one part at first, and then each time with another one that has changed.
+    assert build("1", 5, 6, 7) == samples(5, 6, 7)
+    nothing_can_be_deleted(monkeypatch)
+    assert build("2", 8, 6, 7) == samples(8, 6, 7)
+    assert build("3", 8, 9, 7) == samples(8, 9, 7)
+    monkeypatch.undo()
+    assert build("4", 8, 9, 10) == samples(8, 9, 10)
 
 
 def all_read(spark: SparkSession, folder: Path) -> list[list[str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from natstui.analysis.bronze.files import (
     PIPELINE_VERSION,
@@ -35,46 +35,48 @@ Step = Callable[[str], None]
 
 def build_bronze(
     store: Store, sources: list[Source], files: list[SegmentFile], step: Step
-) -> DataFrame:
-    """Bring bronze up to date with these files; return the rows of `line` of the sessions.
+) -> tuple[DataFrame, DataFrame]:
+    """Bring bronze up to date with these files, which are the segments of the sources.
 
-    `files` are the segments of the sources.
+    Returns the rows of `line` and of `segment` of the sessions.
     """
     files = current_segments(files)
     store.tidy_bronze(SEGMENT_FILE.name, LINE)
     stay, drop = _pieces(store, files)
     for table in (SEGMENT_FILE.name, LINE):
         store.drop_bronze(table, drop)
-    read = [file for file in files if (file.session, file.segment) not in stay]
+    known = {(row["session"], row["segment"]) for rows in stay.values() for row in rows}
+    read = [file for file in files if (file.session, file.segment) not in known]
     folders = {source.session: source for source in sources}
     size = bytes_text(sum(file.size_bytes for file in read))
     step(f"reading {len(read):,} of {counted(f'{len(files):,}', 'segment')}, {size}")
+    pieces = set(stay)
     for number, chunk in enumerate(_chunks(read)):
         promised = with_promise(store.spark, chunk, folders)
         paths = [f"{folders[f.session].folder}/{glob_escaped(f.segment)}" for f in chunk]
         store.write_bronze(LINE, read_lines(store.spark, paths), number)
         # Last: a piece without its list is not there.
         store.write_bronze(SEGMENT_FILE.name, store.known_rows(SEGMENT_FILE, promised), number)
-    return store.bronze(LINE, line_schema(), list(folders))
+        pieces |= {store.piece_of(file.session, file.segment, number) for file in chunk}
+    names = list(folders)
+    return (
+        store.bronze(LINE, line_schema(), pieces, names),
+        store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), pieces, names),
+    )
 
 
-def _pieces(store: Store, files: list[SegmentFile]) -> tuple[set[tuple[str, str]], set[str]]:
-    """Return the segments that bronze has as they are now, and the pieces to be dropped."""
+def _pieces(store: Store, files: list[SegmentFile]) -> tuple[dict[str, list[Row]], set[str]]:
+    """Return the pieces whose segments are as they are now, and those to be dropped."""
     now = {(file.session, file.segment): file.size_bytes for file in files}
     known = store.pieces_of(SEGMENT_FILE, sorted({file.session for file in files}))
-    stay: set[tuple[str, str]] = set()
-    drop: set[str] = set()
-    for piece, segments in known.items():
-        same = all(
-            now.get((row["session"], row["segment"])) == row["size_bytes"]
-            and row["pipeline_version"] == PIPELINE_VERSION
-            for row in segments
-        )
-        if same and store.can_gather:
-            stay |= {(row["session"], row["segment"]) for row in segments}
-        else:
-            drop.add(piece)
-    return stay, drop
+
+    def is_same(row: Row) -> bool:
+        size_bytes: int = row["size_bytes"]
+        is_of_now: bool = row["pipeline_version"] == PIPELINE_VERSION
+        return is_of_now and now.get((row["session"], row["segment"])) == size_bytes
+
+    stay = {piece: rows for piece, rows in known.items() if all(map(is_same, rows))}
+    return stay, known.keys() - stay.keys()
 
 
 def _chunks(files: list[SegmentFile]) -> Iterator[list[SegmentFile]]:

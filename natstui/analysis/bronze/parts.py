@@ -43,16 +43,16 @@ class Plan:
 def planned(
     files: list[SegmentFile],
     kept: dict[str, Kept],
-    part_of_many: Callable[[int], str] | None,
+    part_of_many: Callable[[int], str],
 ) -> Plan:
     """Return what to read of sessions with these files.
 
-    `part_of_many` names a part for so many sessions; None where each has to lie alone.
+    `part_of_many` names a part for so many sessions.
     """
     marks = fingerprints(files)
     changed = {one for one, mark in marks.items() if one in kept and kept[one].fingerprint != mark}
     fresh = {one for one in marks if one not in kept}
-    small = _small(files) if part_of_many else set()
+    small = _small(files)
     alone = {one for one in small - changed - fresh if kept[one].part == one}
     if fresh and len(alone) >= MOST_ALONE_COUNT:
         fresh |= alone
@@ -61,7 +61,7 @@ def planned(
     fresh |= {one for one in marks.keys() - changed if one in kept and kept[one].part in gone}
     together = sorted(fresh & small)
     parts = {one: one for one in changed | fresh}
-    if part_of_many and len(together) > 1:
+    if len(together) > 1:
         parts |= dict.fromkeys(together, part_of_many(len(together)))
     new = {one: marks[one] for one in sorted(parts)}
     stay = {one: of.part for one, of in kept.items() if of.part not in gone}

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.build import build_bronze
-from natstui.analysis.bronze.files import SEGMENT_FILE, is_of_now, segment_files
+from natstui.analysis.bronze.files import is_of_now, segment_files
 from natstui.analysis.bronze.parts import Kept, Plan, planned
 from natstui.analysis.bronze.sources import Source
 from natstui.analysis.silver import bench as silver_bench
@@ -66,14 +66,15 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     """Bring bronze and silver up to date; return how many sessions were read."""
     files = segment_files(spark, sources)
     step("checking the segments")
-    plan = planned(files, kept_of(store), store.part_of_many if store.can_gather else None)
+    plan = planned(files, kept_of(store), store.part_of_many)
     store.know_parts(plan.parts, plan.new.keys())
     new = [source for source in sources if source.session in plan.new]
     if not new:
         return 0
     _begin(store, plan)
-    lines = build_bronze(store, new, [file for file in files if file.session in plan.new], step)
-    _write_tables(store, new, lines, step)
+    of_new = [file for file in files if file.session in plan.new]
+    lines, segment_rows = build_bronze(store, new, of_new, step)
+    _write_tables(store, new, lines, segment_rows, step)
     rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
     store.write_silver(MANIFEST, store.known_rows(MANIFEST, rows))
     return len(new)
@@ -85,10 +86,12 @@ def _begin(store: Store, plan: Plan) -> None:
     A table for which they have no rows any more would keep its old ones.
     """
     for table in (MANIFEST, *TABLES):
-        store.drop_silver(table, plan.stay, [*plan.new])
+        store.drop_silver(table, plan.stay)
 
 
-def _write_tables(store: Store, sources: list[Source], lines: DataFrame, step: Step) -> None:
+def _write_tables(
+    store: Store, sources: list[Source], lines: DataFrame, segment_rows: DataFrame, step: Step
+) -> None:
     with ExitStack() as stack:
 
         def kept(rows: DataFrame) -> DataFrame:
@@ -96,9 +99,7 @@ def _write_tables(store: Store, sources: list[Source], lines: DataFrame, step: S
             return rows.persist()
 
         kinds = silver_index.kinds(lines)
-        names = [source.session for source in sources]
-        files = store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), names)
-        segments = kept(silver_index.segments(lines, files))
+        segments = kept(silver_index.segments(lines, segment_rows))
         store.write_silver(SEGMENT, segments)
         all_read = not _torn_count(segments)
         if not all_read:

@@ -146,26 +146,19 @@ def configurations(lines: DataFrame) -> DataFrame:
         "session", "line.at_us", "line.streams", "line.consumers"
     )
     rows = news.unionByName(_known_at_first(lines))
-    nothing = F.lit(None)
-    streams = rows.select("session", "at_us", F.explode("streams").alias("row"))
-    streams = streams.select("session", "at_us", "row.*").withColumnsRenamed({"name": "stream"})
-    of_consumers = ("consumer", "durable", "pull", "ack_policy", "max_ack_pending_msgs",
-                    "max_deliver_count")  # fmt: skip
-    for name in of_consumers:
-        streams = streams.withColumn(name, nothing)
-    consumers = rows.select("session", "at_us", F.explode("consumers").alias("row"))
-    consumers = consumers.select("session", "at_us", "row.*").withColumnsRenamed(
-        {"name": "consumer"}
-    )
+    consumers = _configured(rows, "consumers", "consumer")
     consumers = consumers.withColumn("filtered", F.size("filter_subjects") > 0)
-    of_streams = ("retention", "discard", "max_msgs", "max_bytes", "max_age_ns",
-                  "max_msgs_per_subject")  # fmt: skip
-    for name in of_streams:
-        consumers = consumers.withColumn(name, nothing)
-    streams = streams.withColumn("filtered", nothing)
-    names = [column.name for column in CONFIGURATION.columns if column.name != "change_count"]
-    names.append("config_json")
-    return _numbered(streams.select(names).unionAll(consumers.select(names)))
+    parts = (_configured(rows, "streams", "stream"), consumers)
+    names = {*(column.name for column in CONFIGURATION.columns), "config_json"}
+    # What one kind of asset does not have is null in its rows.
+    streams, consumers = (part.select([n for n in part.columns if n in names]) for part in parts)
+    return _numbered(streams.unionByName(consumers, allowMissingColumns=True))
+
+
+def _configured(rows: DataFrame, where: str, name: str) -> DataFrame:
+    """Return one row per configuration of streams or consumers; `name` is that of the asset."""
+    rows = rows.select("session", "at_us", F.explode(where).alias("row"))
+    return rows.select("session", "at_us", "row.*").withColumnRenamed("name", name)
 
 
 def _known_at_first(lines: DataFrame) -> DataFrame:

@@ -92,6 +92,7 @@ def file_system(spark: SparkSession, root: str) -> Files | None:
     return Files(jvm, jsc.hadoopConfiguration(), root) if jvm is not None and jsc else None
 
 
+_SEALED = ".gz"
 _OPEN = ".open"
 """Ends the name of a piece of bronze with segments that are still recorded."""
 _OLD = ".old"
@@ -156,11 +157,6 @@ class Store:
             return bool(_readable(self.spark, folder))
         return bool(self._files.exists(folder))
 
-    @property
-    def can_gather(self) -> bool:
-        """Return whether many sessions may be one part: their old parts have to be deleted."""
-        return self._files is not None
-
     def part_of_many(self, count: int) -> str:
         """Return the name of a part of this run that no session can have."""
         return f"{self._run}/{count}"
@@ -192,15 +188,22 @@ class Store:
 
         `rows` have a session and a segment; `number` tells the writes of a run apart.
         """
-        run = f"{self._run}-{number}" if self.can_gather else str(number)
-        is_open = F.when(F.col("segment").endswith(".gz"), "").otherwise(_OPEN)
-        piece = F.concat(self._part(), F.lit(f"/{run}"), is_open)
+        is_open = F.when(F.col("segment").endswith(_SEALED), "").otherwise(_OPEN)
+        piece = F.concat(self._part(), F.lit(f"/{self._run}-{number}"), is_open)
         self._write_pieces(rows, piece, f"{self.root}/bronze/{table}")
 
-    def bronze(self, table: str, ddl: str, sessions: list[str]) -> DataFrame:
-        """Return the rows of sessions in a table of bronze."""
+    def piece_of(self, session: str, segment: str, number: int) -> str:
+        """Return in which piece `write_bronze` puts a segment."""
+        is_open = "" if segment.endswith(_SEALED) else _OPEN
+        return f"{self._new[session]}/{self._run}-{number}{is_open}"
+
+    def bronze(self, table: str, ddl: str, pieces: set[str], sessions: list[str]) -> DataFrame:
+        """Return the rows of sessions in pieces of a table of bronze; no other piece is opened.
+
+        A run that was killed may have left others.
+        """
         reader = self.spark.read.schema(f"{ddl}, {PART} string")
-        rows = reader.parquet(f"{self.root}/bronze/{table}")
+        rows = reader.parquet(f"{self.root}/bronze/{table}").where(F.col(PART).isin(pieces))
         return rows.where(F.col("session").isin(sessions)).drop(PART)
 
     def pieces_of(self, table: Table, sessions: list[str]) -> dict[str, list[Row]]:
@@ -236,26 +239,27 @@ class Store:
             if path.rpartition("/")[2] not in names:
                 self._files.delete(path)
 
-    def drop_silver(self, table: Table, parts: set[str], sessions: list[str]) -> None:
-        """Remove all but these parts; no row of the sessions is left."""
+    def drop_silver(self, table: Table, parts: set[str]) -> None:
+        """Remove all but these parts."""
         folder = f"{self.root}/silver/{table.name}"
         if self._files is None:
-            for session in self._written(table, sessions):
+            for part in self._written(table) - parts:
                 # Nothing can be deleted there: a part without rows takes its place.
                 nothing = table.no_rows(self.spark)
-                nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(session)}")
+                nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(part)}")
             return
         kept = set(map(_partition, parts))
         for path in self._files.glob(f"{glob_escaped(folder)}/*=*"):
             if path.rpartition("/")[2] not in kept:
                 self._files.delete(path)
 
-    def _written(self, table: Table, sessions: list[str]) -> list[str]:
-        """Return those of the sessions that have rows in a table."""
+    def _written(self, table: Table) -> set[str]:
+        """Return the parts of a table that have rows."""
         if not self.has_silver(table):
-            return []
-        rows = self.silver(table, sessions).select("session").distinct()
-        return [row["session"] for row in rows.collect()]
+            return set()
+        reader = self.spark.read.schema(f"{table.ddl()}, {PART} string")
+        rows = reader.parquet(f"{self.root}/silver/{table.name}").select(PART).distinct()
+        return {row[PART] for row in rows.collect()}
 
     def silver(self, table: Table, sessions: list[str] | None) -> DataFrame:
         """Return the rows of sessions, or of all, in the columns of the table.

@@ -76,6 +76,17 @@ def test_a_new_leader_that_catches_up_is_no_rollback() -> None:
     assert _told(_row(1, 100), _row(2, 90), _row(3, 95), _row(4, 100), _row(20, 101)) == []
 
 
+def test_a_memory_stream_that_a_restart_emptied_is_told_at_once() -> None:
+    before, empty = (
+        read_stream(json.dumps({"config": {"name": "S", "storage": "memory"},
+                                "created": "2026-11-20T12:00:00Z", "state": {"last_seq": seq},
+                                "cluster": {"leader": "n1"}}).encode(), at_s * 1_000_000)
+        for at_s, seq in ((1, 100), (2, 0))
+    )  # fmt: skip
+    (text,) = _told(before, empty)
+    assert text.startswith("stream S went back from sequence 100 to 0")
+
+
 def test_what_a_frozen_leader_still_says_is_left_out() -> None:
     rollbacks, ahead = Rollbacks(_Kept()), _row(1, 100)
     assert not rollbacks.accept(ahead, _row(2, 90))

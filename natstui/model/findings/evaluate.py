@@ -225,8 +225,26 @@ def _candidates(
         rows += [row for row in newer if not delivered[row] and keys[row][:2] in seat.filtered]
     if memory.lost:
         rows += [row for row in newer if keys[row] in memory.lost]
+    rows += _ahead(_before(seat), state, newer)
     rows += _known(board, roster, newer)
     return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
+
+
+def _ahead(before: Before | None, state: State, newer: Sequence[int]) -> list[int]:
+    """Return those of newer rows that had received what their stream does not have now."""
+    if before is None:
+        return []
+    roster, streams = state.consumers.roster, state.streams.columns
+    last_seq = dict(zip(streams.name, streams.last_seq, strict=True))
+    names, delivered = state.consumers.columns.stream, before.consumer_columns.delivered_stream_seq
+    if before.consumers is roster:
+        return [row for row in newer if delivered[row] > last_seq.get(names[row], delivered[row])]
+    rows = ((row, before.consumers.row_of.get(roster.keys[row])) for row in newer)
+    return [
+        row
+        for row, then in rows
+        if then is not None and delivered[then] > last_seq.get(names[row], delivered[then])
+    ]
 
 
 def _known(board: Board, roster: Roster, newer: Sequence[int]) -> Iterable[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from natstui.model.clients.watch import ClientsRead, ClosedClient
+from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
 from natstui.model.findings.facts.stream import StreamFacts
@@ -332,6 +333,7 @@ def test_orphaned_messages_of_a_work_queue_are_counted() -> None:
     for second in range(5):
         life.poll(stream={"stored_msgs": 12 + second, "last_seq": 112 + second}, pending_msgs=1,
                   waiting_pulls_count=1, delivered_at_us=at_us(second))  # fmt: skip
+        assert ("NT-S21" in life.open) is (second >= 2), "three polls"
     finding = life.open["NT-S21"]
     assert finding.kind.word == "orphaned messages" and finding.numbers["orphaned_msgs"] >= 9
     assert "wq.a" in finding.text
@@ -348,8 +350,9 @@ def test_a_busy_work_queue_has_no_orphans_though_replies_are_not_of_one_moment()
         assert "NT-S21" not in life.open, second
 
 
-def test_messages_that_were_dropped_after_max_deliver_are_no_orphans() -> None:
-    life = Life({"max_deliver_count": 3}, QUEUE)
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+def test_messages_that_were_dropped_after_max_deliver_are_no_orphans(retention: str) -> None:
+    life = Life({"max_deliver_count": 3}, QUEUE | {"retention": retention})
     life.polls(5, stream={"stored_msgs": 3, "last_seq": 3}, redelivered_msgs=3,
                delivered_consumer_seq=9, delivered_stream_seq=3, ack_floor_consumer_seq=0,
                ack_floor_stream_seq=0, delivered_at_us=at_us(-60))  # fmt: skip
@@ -362,6 +365,25 @@ def test_a_filter_that_matches_nothing_that_was_stored_is_named() -> None:
     life.polls(3, stream={"last_at_us": at_us(0), "stored_msgs": 500}, waiting_pulls_count=1)
     assert life.words == {"filter matches nothing"}
     assert "none of 500 messages" in life.open["NT-C32"].text
+
+
+@pytest.mark.parametrize(
+    ("stream", "columns"),
+    [
+        # What a consumer of these wanted may have been acked and removed.
+        ({"retention": "interest"}, {}),
+        ({"retention": "workqueue"}, {}),
+        ({}, {"delivered_consumer_seq": 1}),
+        ({}, {"created_at_us": at_us(0.5)}),
+    ],
+)
+def test_a_filter_that_may_have_matched_something_is_not_called_wrong(
+    stream: dict[str, Any], columns: dict[str, Any]
+) -> None:
+    life = Life({"filter_subjects": ("orders.nwe",)}, {"subjects": ("orders.>",)} | stream)
+    life.polls(3, stream={"last_at_us": at_us(1), "stored_msgs": 500}, waiting_pulls_count=1,
+               **columns)  # fmt: skip
+    assert "NT-C32" not in life.open
 
 
 def test_what_an_interest_stream_drops_at_once_is_named() -> None:
@@ -407,6 +429,7 @@ OVERFLOW = {"priority_policy": "overflow", "settings": {"priority_groups": ["g"]
         (OVERFLOW, 1, "no eligible pull"),
         (OVERFLOW, 0, "pulls refused"),
         ({"settings": {"max_batch": 100}}, 0, "pulls refused"),
+        ({"settings": {"max_expires": 10**9}}, 0, "pulls refused"),
         ({}, 1, "pull max bytes too small"),
     ],
 )
@@ -421,6 +444,11 @@ def test_four_reasons_why_an_open_pull_receives_nothing_have_four_words(
         life.poll(pending_msgs=10, waiting_pulls_count=int(bool(is_open)))
         words |= life.words
     assert words == {word}
+
+
+def test_each_reason_why_an_open_pull_receives_nothing_has_its_own_advice() -> None:
+    kinds = [KINDS[code] for code in ("NT-C41", "NT-C40", "NT-C39", "NT-C11", "NT-C44")]
+    assert len({kind.act for kind in kinds}) == len({kind.word for kind in kinds}) == len(kinds)
 
 
 def test_a_new_consumer_gets_its_time() -> None:
@@ -640,7 +668,8 @@ def test_a_consumer_that_is_not_durable_and_in_use_is_judged_as_any_other() -> N
 )
 def test_what_a_newer_value_replaces_is_not_lost(stream: dict[str, Any], words: set[str]) -> None:
     life = Life({}, stream)
-    life.polls(2, waiting_pulls_count=1, pending_msgs=100, delivered_at_us=at_us(4))
+    life.polls(2, stream={"first_seq": 6, "last_seq": 105}, waiting_pulls_count=1,
+               pending_msgs=100, delivered_at_us=at_us(4))  # fmt: skip
     for seq in range(5):
         life.advise("terminated", seq, reason="Unacknowledged message was deleted")
     life.polls(2)

@@ -230,6 +230,105 @@ def test_messages_that_the_stream_removed_before_delivery_are_counted() -> None:
     assert finding.act.startswith(advice)
 
 
+def test_messages_removed_before_anybody_watched_need_a_limit_that_is_reached() -> None:
+    life = Life({}, {"max_msgs": 10**6})
+    life.polls(3, stream={"first_seq": 61, "last_seq": 160}, pending_msgs=100,
+               waiting_pulls_count=1, delivered_stream_seq=40, delivered_consumer_seq=40,
+               delivered_at_us=at_us(1))  # fmt: skip
+    assert life.open == {}
+
+
+def test_lost_messages_are_told_for_five_minutes_after_the_last_one() -> None:
+    life = Life({}, {"max_msgs": 100})
+    row = {"delivered_stream_seq": 40, "delivered_consumer_seq": 40, "waiting_pulls_count": 1}
+    life.polls(2, stream={"first_seq": 1, "last_seq": 100}, pending_msgs=60,
+               delivered_at_us=at_us(1), **row)  # fmt: skip
+    life.poll(stream={"first_seq": 61, "last_seq": 160}, pending_msgs=100, **row)
+    for _ in range(29):
+        # It received all there is: nothing but the memory of the loss shows it.
+        life.poll(
+            step_s=10.0, pending_msgs=0, delivered_stream_seq=160, delivered_consumer_seq=140
+        )
+        assert life.open["NT-C12"].numbers["lost_msgs"] == 20
+    life.polls(4, step_s=10.0)
+    assert "NT-C12" not in life.open
+
+
+def test_of_a_consumer_with_filters_its_pending_messages_count_and_no_sequences() -> None:
+    life = Life({"filter_subjects": ("s.a",)}, {"max_msgs": 100, "subjects": ("s.>",)})
+    for second in range(20):
+        # Others' messages push others' out: what it wants stays as it is.
+        life.poll(stream={"first_seq": 1 + 50 * second, "last_seq": 100 + 50 * second},
+                  pending_msgs=8, waiting_pulls_count=1, delivered_consumer_seq=10 + second,
+                  delivered_stream_seq=10 + second, delivered_at_us=at_us(second))  # fmt: skip
+        assert "NT-C12" not in life.open, second
+    life.polls(2, stream={"first_seq": 2_000, "last_seq": 2_099}, pending_msgs=3)
+    finding = life.open["NT-C12"]
+    assert finding.numbers["lost_msgs"] == 5
+    assert finding.text.startswith("at least 5 messages removed before delivery")
+
+
+def test_a_consumer_past_the_end_of_its_stream_shows_that_the_store_was_rolled_back() -> None:
+    ahead = {"delivered_stream_seq": 90, "delivered_consumer_seq": 90, "waiting_pulls_count": 1}
+    life = Life()
+    life.polls(5, stream={"last_seq": 60, "stored_msgs": 60}, delivered_at_us=at_us(-100), **ahead)
+    assert life.words == {"ahead of its stream"}
+    assert life.open["NT-C47"].text == "delivered up to sequence 90, the stream ends at 60"
+    life.polls(2, stream={"last_seq": 95, "stored_msgs": 95})
+    assert life.open == {}
+    # Its row is newer than that of the stream, which stored these meanwhile.
+    life = Life()
+    for second in range(1, 9):
+        life.poll(stream={"last_seq": 60 + 10 * second}, pending_msgs=1,
+                  **ahead | {"delivered_stream_seq": 65 + 10 * second,
+                             "delivered_at_us": at_us(second - 4)})  # fmt: skip
+        assert life.open == {}
+    # It has received nothing: it starts at a sequence that is still to come.
+    life = Life()
+    life.polls(5, stream={"last_seq": 60}, delivered_stream_seq=90, waiting_pulls_count=1)
+    assert life.open == {}
+
+
+@pytest.mark.parametrize(("wait_s", "acked_s"), [(2, 8), (60, 40)])
+def test_acks_that_came_a_moment_ago_are_not_called_missing(wait_s: int, acked_s: int) -> None:
+    life = Life({"ack_wait_ns": wait_s * 10**9})
+    for second in range(12):
+        life.poll(redelivered_msgs=8, ack_pending_msgs=8, delivered_consumer_seq=90,
+                  delivered_stream_seq=80, ack_floor_stream_seq=40, waiting_pulls_count=1,
+                  delivered_at_us=at_us(second), acked_at_us=at_us(second - acked_s))  # fmt: skip
+        assert "NT-C42" not in life.open, second
+    life.polls(3 + max(10, wait_s) - acked_s, acked_at_us=at_us(11 - acked_s),
+               delivered_at_us=at_us(12))  # fmt: skip
+    assert "NT-C42" in life.open
+
+
+def test_one_repeat_in_twenty_deliveries_is_no_short_ack_wait() -> None:
+    life = Life({"ack_wait_ns": 10**9})
+    for second in range(60):
+        seq = 100 + 19 * second
+        life.poll(stream={"last_seq": seq, "stored_msgs": seq}, redelivered_msgs=1,
+                  ack_pending_msgs=2, waiting_pulls_count=1, delivered_consumer_seq=seq + second,
+                  delivered_stream_seq=seq, ack_floor_consumer_seq=seq + second - 2,
+                  ack_floor_stream_seq=seq - 2, delivered_at_us=at_us(second),
+                  acked_at_us=at_us(second))  # fmt: skip
+        assert life.open == {}, second
+
+
+def test_a_message_of_which_a_nak_counts_few_deliveries_is_no_poison() -> None:
+    life = Life({"ack_wait_ns": 10**9})
+    for second in range(12):
+        seq = 100 + 10 * second
+        # The counters alone would say it: its naks tell that it was delivered twice.
+        life.advise("nak", 51, 2)
+        life.poll(
+            stream={"last_seq": seq, "stored_msgs": seq}, redelivered_msgs=1, ack_pending_msgs=1,
+            delivered_consumer_seq=seq + 2 * second, delivered_stream_seq=seq,
+            ack_floor_consumer_seq=50, ack_floor_stream_seq=50, waiting_pulls_count=1,
+            delivered_at_us=at_us(second), acked_at_us=at_us(second),
+        )  # fmt: skip
+        assert "NT-C05" not in life.open, second
+
+
 @pytest.mark.parametrize(
     ("config", "advice"),
     [
@@ -242,11 +341,35 @@ def test_advice_about_messages_lost_before_ack_names_the_limit_that_is_reached(
     config: dict[str, Any], advice: str
 ) -> None:
     life = Life({}, config)
-    life.polls(2, waiting_pulls_count=1, pending_msgs=100, delivered_at_us=at_us(1))
+    life.polls(2, stream={"first_seq": 6, "last_seq": 105}, waiting_pulls_count=1,
+               pending_msgs=100, delivered_at_us=at_us(1))  # fmt: skip
     for seq in range(5):
         life.advise("terminated", seq, reason="Unacknowledged message was deleted")
     life.polls(2)
     assert advice in life.open["NT-C48"].act
+
+
+@pytest.mark.parametrize(
+    ("config", "first_seq"),
+    [
+        # A limit removes the first messages, and this one is behind others.
+        ({"max_msgs": 100}, 1),
+        ({"retention": "workqueue", "max_age_ns": 10**9}, 1),
+        # No limit is reached.
+        ({"max_msgs": 10**6}, 60),
+    ],
+)
+def test_unacked_messages_that_a_user_deletes_are_not_lost_by_a_limit(
+    config: dict[str, Any], first_seq: int
+) -> None:
+    life = Life({}, config)
+    stream = {"first_seq": first_seq, "last_seq": first_seq + 99}
+    life.polls(2, stream=stream, waiting_pulls_count=1, ack_pending_msgs=5,
+               delivered_at_us=at_us(1))  # fmt: skip
+    life.advise("terminated", 50, reason="Unacknowledged message was deleted")
+    for _ in range(5):
+        life.poll(stream={"deleted_msgs": 1, "stored_msgs": 99}, ack_pending_msgs=4)
+        assert life.open == {}
 
 
 @pytest.mark.parametrize(

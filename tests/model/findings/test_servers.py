@@ -173,6 +173,10 @@ def test_a_full_store_is_told_before_and_when_it_refuses() -> None:
     for used, code in ((899, None), (900, "NT-V21"), (989, "NT-V21"), (990, "NT-V03")):
         state = after(read(1, seen("n1", jetstream=_here(used))), at(1))
         assert [text.split()[0] for text in found(state)] == ([code] if code else [])
+    for used, code in ((899, None), (900, "NT-V22"), (990, "NT-V04")):
+        here = replace(_here(), memory=Storage(used, 0, 1_000))
+        state = after(read(1, seen("n1", jetstream=here)), at(1))
+        assert [text.split()[0] for text in found(state)] == ([code] if code else [])
 
 
 def test_clients_that_are_not_let_in_are_told_by_server_with_the_most_frequent() -> None:
@@ -316,10 +320,12 @@ def test_versions_that_differ_and_routes_that_miss_are_told_once_they_last() -> 
     assert found(state) == {"NT-V25 servers": "2.12.8: n2; 2.15.1: n1"}
     apart = [replace(one, neighbours_count=2 - (one.name == "n3")) for one in _ALL]
     assert found(_held(8, read(1, *apart))) == {"NT-V28 server n3": "connected to 1 of 2 servers"}
-    gone = [replace(one, leafnodes_count=1) for one in _ALL]
-    fewer = [replace(one, leafnodes_count=0) if one.name == "n1" else one for one in gone]
-    state = _held(8, read(1, *gone), read(3, *fewer))
-    assert found(state) == {"NT-V32 server n1": "0 of 1 leafnodes"}
+    for links in ("leafnodes", "gateways"):
+        linked: dict[str, Any] = {f"{links}_count": 1}
+        gone = [replace(one, **linked) for one in _ALL]
+        fewer = [replace(gone[0], **dict.fromkeys(linked, 0)), *gone[1:]]
+        state = _held(8, read(1, *gone), read(3, *fewer))
+        assert found(state) == {"NT-V32 server n1": f"0 of 1 {links}"}
 
 
 def test_a_meta_group_without_a_leader_and_a_member_that_is_missed_are_told() -> None:

@@ -94,3 +94,11 @@ def test_an_answer_without_a_time_or_a_reason_is_not_taken() -> None:
     assert silence_meaning("2M") == "60 days" and silence_meaning("2m why") == "2 minutes"
     assert silence_meaning("soon it is meant") == ""
     assert silence_refusal("1h it is meant") == ""
+
+
+def test_a_silence_of_a_retired_code_is_one_of_its_successor() -> None:
+    life = Life({"priority_policy": "pinned_client", "settings": {"priority_groups": ["g"]}})
+    life.polls(20, pending_msgs=5, waiting_pulls_count=1)
+    assert life.open.keys() == {"NT-C41"}
+    tell(life, silence(life, code="NT-C34"))
+    assert life.open == {}

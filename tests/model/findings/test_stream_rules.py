@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.snapshot import Account, DesiredPlacement, Peer, StoredReplica, Upstream
-from natstui.model.records.record import Restored, Unavailable
+from natstui.model.records.record import Advisory, Configured, Restored, Unavailable
 from natstui.model.records.recording import ClockStepped
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
+from tests.session.scenario import consumer
 
 NEW = {"discard": "new", "max_msgs": 100}
 
@@ -140,6 +142,69 @@ def test_a_mirror_whose_origin_is_gone_is_told_since_it_was_heard_of_last() -> N
     assert abs(finding.since_us - at_us(-12)) <= 1_000_000 and "its lag says 0" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("source", "last_seq", "origin_msgs", "words"),
+    [
+        ({"filter_subject": "o.nwe"}, 0, 500, {"filter of source matches nothing"}),
+        (
+            {"subject_transforms": [{"src": "o.nwe", "dest": "o.new"}]}, 0, 500,
+            {"filter of source matches nothing"},
+        ),
+        # Something came, there is nothing to match, nothing is left out.
+        ({"filter_subject": "o.nwe"}, 3, 500, set()),
+        ({"filter_subject": "o.nwe"}, 0, 0, set()),
+        ({}, 0, 500, set()),
+    ],
+)  # fmt: skip
+def test_the_filter_of_a_source_that_matches_nothing_is_named(
+    source: dict[str, Any], last_seq: int, origin_msgs: int, words: set[str]
+) -> None:
+    life = Life({}, {"settings": {"sources": [{"name": "O", **source}]}})
+    origin = {"name": "O", "created_at_us": at_us(-900), "leader": "n1", "first_seq": 1,
+              "last_seq": origin_msgs, "stored_msgs": origin_msgs}  # fmt: skip
+    copy = life.stream | {"first_seq": min(1, last_seq), "last_seq": last_seq,
+                          "stored_msgs": last_seq, "consumers_count": 0,
+                          "upstreams": (Upstream("O", 0, 10**8, None, False),)}  # fmt: skip
+    for second in range(5):
+        life.add(snapshot(START_S + second, [copy, origin], []))
+    assert life.words == words
+
+
+def test_abandoned_batches_are_told_with_their_reason_for_five_minutes() -> None:
+    life = Life()
+    life.polls(2)
+    for _ in range(2):
+        life.add(Advisory(at_us(2.5), "stream_batch_abandoned", "S", None, "",
+                          '{"reason": "timeout"}'))  # fmt: skip
+    life.poll()
+    assert life.words == {"atomic batch abandoned"}
+    assert life.open["NT-S39"].text == "2 of its batches abandoned: timeout"
+    life.poll(step_s=290)
+    assert life.words == {"atomic batch abandoned"}
+    life.polls(3, step_s=10)
+    assert life.open == {}
+
+
+def test_a_store_that_was_rolled_back_is_told() -> None:
+    life = Life()
+    life.polls(2)
+    text = "stream S went back from sequence 100 to 60"
+    life.add(Advisory(at_us(2.5), "stream_rolled_back", "S", None, text, "{}"))
+    life.polls(2, stream={"last_seq": 60, "stored_msgs": 60})
+    assert (life.words, life.open["NT-S30"].text) == ({"store rolled back"}, text)
+
+
+def test_a_sealed_stream_is_the_reason_why_its_publisher_stores_nothing() -> None:
+    life = Life()
+    for second in range(70):
+        last = 100 + 10 * second
+        life.poll(stream={"last_seq": last, "stored_msgs": last, "last_at_us": at_us(second)},
+                  waiting_pulls_count=1)  # fmt: skip
+    life.configure({}, {"sealed": True})
+    life.polls(60)
+    assert life.words == {"stream sealed"}
+
+
 def test_subjects_of_a_work_queue_that_no_consumer_takes_are_named() -> None:
     life = Life(
         {"filter_subjects": ("q.a",)}, {"retention": "workqueue", "subjects": ("q.a", "q.b")}
@@ -222,6 +287,47 @@ def test_consumers_that_are_created_and_never_used_are_one_finding_of_their_stre
     assert finding.numbers["unused_new_consumers_count"] >= 30
 
 
+@pytest.mark.parametrize(
+    ("count", "created_s", "columns"),
+    [
+        (29, -60.0, {}),
+        # They are no news,
+        (40, -400.0, {}),
+        # or clients use them.
+        (40, -60.0, {"waiting_pulls_count": 1}),
+    ],
+)
+def test_few_old_or_used_consumers_do_not_pile_up(
+    count: int, created_s: float, columns: dict[str, Any]
+) -> None:
+    life = Life()
+    rows = [
+        {"stream": "S", "name": f"c{n}", "created_at_us": at_us(created_s), "leader": "n1"}
+        | columns
+        for n in range(count)
+    ]
+    for second in range(20):
+        life.add(snapshot(START_S + second, [life.stream | {"consumers_count": count}], rows))
+        assert "NT-S36" not in life.open
+
+
+def test_many_ephemerals_that_clients_left_are_one_info_of_their_stream() -> None:
+    life = Life()
+    config = replace(consumer("S", "C", at_us(-600)), durable=False, inactive_threshold_ns=10**12)
+    names = [f"pod-{number}" for number in range(12)]
+    life.add(Configured(at_us(0), (), tuple(replace(config, name=name) for name in names)))
+    rows = [
+        {"stream": "S", "name": name, "created_at_us": at_us(-600), "leader": "n1",
+         "pending_msgs": 100}
+        for name in names
+    ]  # fmt: skip
+    for second in range(60):
+        life.add(snapshot(START_S + second, [life.stream | {"consumers_count": 12}], rows))
+    (finding,) = life.state.findings.open()
+    assert (finding.kind.severity, finding.kind.word) == ("info", "consumers left behind")
+    assert finding.text == "no client uses 12 of 12 consumers"
+
+
 def account(**changes: Any) -> Account:
     values: dict[str, Any] = {
         "memory_bytes": 0, "storage_bytes": 100, "streams_count": 1, "consumers_count": 1,
@@ -254,11 +360,14 @@ def test_what_the_account_shows(changes: dict[str, Any], word: str) -> None:
     assert life.open == {}
 
 
-def test_errors_of_the_api_are_a_rate() -> None:
+def test_errors_of_the_api_are_a_rate_with_when_it_began() -> None:
     life = Life()
-    for second in range(8):
-        life.add(snapshot(START_S + second, account=account(api_errors_count=5 * second)))
+    for second in range(40):
+        errors_count = 7 + 50 * max(0, second - 30)
+        life.add(snapshot(START_S + second, account=account(api_errors_count=errors_count)))
     assert life.words == {"API errors"}
+    assert abs(life.open["NT-A25"].since_us - at_us(31)) <= 1_000_000
+    assert "errors a second" in life.open["NT-A25"].text
 
 
 def test_what_cannot_be_read_and_a_lost_connection_are_findings_too() -> None:

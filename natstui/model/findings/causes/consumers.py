@@ -708,9 +708,15 @@ def lost(f: Facts, known: bool) -> Found:
 def _lost_before_watching(f: Facts) -> Found:
     """Find messages that are gone and that it has not passed yet."""
     stream, delivered = f.stream, f.columns.delivered_stream_seq[f.row]
-    if stream is None or not stream.loses_by_limits or not delivered or not f.pending:
+    # With filters, what it passed were perhaps messages of others.
+    if f.is_filtered or not delivered or not f.pending:
+        return None
+    if stream is None or not stream.loses_by_limits:
         return None
     if stream.config is None or stream.config.retention != "limits":
+        return None
+    if not stream.removing_limit:
+        # No limit is reached: a user removed them.
         return None
     first_seq = stream.columns.first_seq[stream.row]
     if first_seq - 1 - delivered <= 0:
@@ -721,8 +727,7 @@ def _lost_before_watching(f: Facts) -> Found:
 def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int | None) -> Seen:
     config = f.stream.config if f.stream else None
     is_exact = not f.is_filtered and config is not None and config.retention == "limits"
-    most = "" if is_exact else "at least " if f.lost else "up to "
-    text = f"{most}{counted(count, 'message')} removed before delivery,"
+    text = f"{'' if is_exact else 'at least '}{counted(count, 'message')} removed before delivery,"
     text = f"{text} from {sequences[0]} to {sequences[1]}"
     if f.lost_per_min is not None:
         text += f", {f.lost_per_min:,.0f} a minute"
@@ -739,9 +744,17 @@ def lost_before_ack(f: Facts, known: bool) -> Found:
         return None
     if f.stream is None or not f.stream.loses_by_limits:
         return None
+    if not known and not _are_removed_by_limit(f.stream, removed):
+        return None
     text = f"{counted(removed.total_count, 'message')} removed before their ack"
     return Seen(f"{text}: {_named(removed.sequences)}", removed.first_at_us, removed.sequences,
                 {"lost_msgs": removed.total_count, **f.stream.removing_limit})  # fmt: skip
+
+
+def _are_removed_by_limit(stream: StreamFacts, removed: MessageCounts) -> bool:
+    """Return whether a limit is reached, which removes the first messages: a user removes any."""
+    first_seq, sequences = stream.columns.first_seq[stream.row], removed.sequences
+    return bool(stream.removing_limit) and (not sequences or min(sequences) < first_seq)
 
 
 def rolled_back(f: Facts, known: bool) -> Found:

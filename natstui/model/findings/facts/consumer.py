@@ -32,6 +32,8 @@ from natstui.model.records.evidence import Trouble
 
 _US = 1_000_000
 _FLOOR_WINDOW_S = 120.0
+_LATER_US = 500_000
+"""Of two replies that are so far apart, the later one is of a later moment."""
 _CLOCKS_US = 30_000_000
 """Clocks that differ by more than this are not those of machines that are in time."""
 
@@ -506,11 +508,15 @@ class ConsumerFacts:
         """Messages that its stream removed before it received them, a minute."""
         return None if self.lost is None else self.lost.per_min
 
-    @consumer_fact("msgs", needs="its stream")
+    @consumer_fact("msgs", needs="two polls")
     def ahead_of_stream_msgs(self) -> int | None:
-        """How far its delivered sequence is beyond the last one that its stream had afterwards."""
-        stream, delivered_at_us = self.stream, self.columns.delivered_at_us[self.row]
-        if stream is None or delivered_at_us is None or delivered_at_us > stream.at_us - _US:
+        """How far what it had received is beyond the last message that its stream had later."""
+        stream, row = self.stream, self.row
+        if stream is None or not self.columns.delivered_consumer_seq[row]:
             return None
-        last_seq = stream.columns.last_seq[stream.row]
-        return max(0, self.columns.delivered_stream_seq[self.row] - last_seq)
+        polls = self.past.values("delivered_stream_seq", 2 * _LATER_US / _US, fewest=3)
+        earlier_us = stream.mono_us - _LATER_US
+        delivered = next((seq for us, seq in polls if us <= earlier_us), None)
+        if delivered is None:
+            return None
+        return max(0, delivered - stream.columns.last_seq[stream.row])

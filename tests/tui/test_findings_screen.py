@@ -384,6 +384,25 @@ def test_many_of_a_kind_are_one_row_with_how_many_others_there_are() -> None:
     assert not Found(few, folds=True).is_folded
 
 
+def test_what_opened_and_ended_again_and_again_is_one_row_with_how_often() -> None:
+    over = [
+        finding(kinds.NO_PULLS, second, name, until_us=1_000_000 * (second + 1))
+        for second in range(9)
+        for name in ("a", "b")
+    ]
+    once = finding(kinds.PAUSED, 1, until_us=30_000_000)
+    state = known([finding(kinds.PAUSED, 20_000_000, "a")], (*over, once))
+    found = Found(state, folds=True)
+    view = FindingView(state, 0, found)
+    cells = [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in view.rows()]
+    assert [(row[2], row[4]) for row in cells] == [
+        ("S › a", "40s"), ("S › C", "30s ago"), ("S › b (9 times)", "51s ago"),
+        ("S › a (9 times)", "51s ago"),
+    ]  # fmt: skip
+    assert found.is_folded and len(shown(state)) == 20
+    assert len(Found(state, folds=True, with_over=False).rows) == 1
+
+
 async def test_a_key_shows_each_of_a_kind_and_folds_them_again() -> None:
     rows = [
         {"stream": "S", "name": f"c{number}", "created_at_us": 7, "leader": "n1", "paused": True}

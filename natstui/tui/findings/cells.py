@@ -7,6 +7,7 @@ from functools import partial
 
 from natstui.clean import clean_line
 from natstui.model.findings.catalogue.account import A_UNLIMITED
+from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from natstui.model.findings.finding import Entity, Finding, folded, worst_first
 from natstui.model.live.state import State
@@ -36,7 +37,8 @@ class Found:
     ) -> None:
         """`hints` are those about settings; what is only worth knowing of them may be left out.
 
-        So may those that are over. With `folds`, many open ones of a kind are one row.
+        So may those that are over. With `folds`, many open ones of a kind are one row, and so is
+        what opened and ended again and again.
         """
         known = state.findings
         every = [*known.open(), *(hint for hint in hints if known.silence_of(hint) is None)]
@@ -54,10 +56,19 @@ class Found:
         lines = folded(self.open) if folds else []
         row_of = {id(finding): row for row, finding in enumerate(self.open)}
         self.others_text = {row_of[id(line.first)]: line.others_text for line in lines}
-        """Row → how many others of its kind it has with it; without any where none is folded."""
+        """Row → how many others of its kind it has with it, or how often it is over; without any
+        where none is folded."""
         self.rows: Sequence[int] = range(len(self.all))
         if folds:
-            self.rows = [*self.others_text, *range(len(self.open), len(self.all))]
+            over_from = len(self.open) + len(self.silenced)
+            over: dict[tuple[Kind, str], list[int]] = {}
+            for row, finding in enumerate(self.all[over_from:], over_from):
+                over.setdefault((finding.kind, finding.entity.text), []).append(row)
+            newest = [rows[0] for rows in over.values()]
+            self.rows = [*self.others_text, *range(len(self.open), over_from), *newest]
+            self.others_text |= {
+                rows[0]: f"({len(rows)} times)" for rows in over.values() if len(rows) > 1
+            }
 
     @property
     def is_folded(self) -> bool:

@@ -150,10 +150,26 @@ class Samples:
         return min(counts, default=FEWEST_POLLS)
 
 
+def is_enough(
+    waited_s: float, for_s: float | None, polls_count: int, fewest_count: int, *, is_refused: bool
+) -> bool:
+    """Return whether a server was watched for long enough.
+
+    That is until three polls of every row that answers, for 15 s at most; or for `for_s`, and then
+    until all was listed once. `fewest_count` is how often the row was sampled that was sampled
+    least, 0 while not everything is listed; where lists are refused nobody waits for them.
+    """
+    is_polled = polls_count >= FEWEST_POLLS
+    if for_s is None:
+        return fewest_count >= FEWEST_POLLS or waited_s >= LONGEST_S or (is_refused and is_polled)
+    is_listed = fewest_count > 0 and is_polled
+    return waited_s >= for_s and (is_listed or is_refused or waited_s >= for_s + _PATIENCE_S)
+
+
 async def _until_seen(collector: Collector, control: PollControl, for_s: float | None) -> None:
     """Wait for the time, and until everything was seen often enough."""
     begun_s, polls_count, samples = time.monotonic(), 0, Samples()
-    show = _progress(for_s)
+    show = show_progress(for_s)
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -169,19 +185,19 @@ async def _until_seen(collector: Collector, control: PollControl, for_s: float |
             raise ServerGone(link.reason or "the connection was lost")
         waited_s = time.monotonic() - begun_s
         fewest_count = min(polls_count, samples.fewest_count(state))
-        seen = collector.is_complete and polls_count >= FEWEST_POLLS
-        if for_s is None:
-            is_over = (seen and fewest_count >= FEWEST_POLLS) or waited_s >= LONGEST_S
-            is_over = is_over or (collector.problem is not None and polls_count >= FEWEST_POLLS)
-        else:
-            late_s = for_s + _PATIENCE_S
-            is_over = waited_s >= for_s and bool(seen or collector.problem or waited_s >= late_s)
+        is_over = is_enough(
+            waited_s,
+            for_s,
+            polls_count,
+            fewest_count if collector.is_complete else 0,
+            is_refused=collector.problem is not None,
+        )
         show(waited_s, min(fewest_count, FEWEST_POLLS), is_over)
         if is_over:
             return
 
 
-def _progress(for_s: float | None) -> Callable[[float, int, bool], None]:
+def show_progress(for_s: float | None) -> Callable[[float, int, bool], None]:
     """Return a callback that shows on stderr how far it is; nothing where that is no terminal."""
     line = TerminalLine()
     end = f"{LONGEST_S:.0f} s at most" if for_s is None else f"of {for_s:.0f} s"

@@ -93,15 +93,20 @@ class _Meter:
             self.peak_bytes = max(self.peak_bytes, resident_bytes)
 
 
-def measured(folder: Path, out: Path, *words: str) -> Cost:
-    """Run the pipeline in a process of its own and measure it."""
+def measured(folder: Path, out: Path, *words: str, tree: Path | None = None) -> Cost:
+    """Run the pipeline in a process of its own and measure it.
+
+    `tree` is another one than this, with an environment of its own.
+    """
     cost, start_s = Cost(), time.monotonic()
-    command = [sys.executable, "-m", "natstui.analysis.job", str(folder), "--pipe"]
+    python = str(tree / ".venv" / "bin" / "python") if tree else sys.executable
+    command = [python, "-m", "natstui.analysis.job", str(folder), "--pipe"]
     child = subprocess.Popen(
         [*command, f"--out={out}", "--master=local[2]", *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
+        cwd=tree,
     )
     meter = _Meter(child.pid)
     assert child.stdout is not None and child.stdin is not None

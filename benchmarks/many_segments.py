@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from benchmarks._fleet import Plan
+from benchmarks._fleet import Fault, Plan
 from benchmarks._sessions import write_session
 from benchmarks.analysis import measured
 
@@ -23,9 +23,9 @@ MEMORY = "1g"
 
 def write_fleet(root: Path, segments_count: int) -> Path:
     """Write sessions of a day with so many segments in all; return the last of them."""
-    day = write_session(
-        root / "day", Plan(2, 2, OF_A_DAY_COUNT), records_per_segment=1, findings=True
-    )
+    # With a finding: a session without any would be judged by Python, as older ones are.
+    plan = Plan(2, 2, OF_A_DAY_COUNT, faults=(Fault("no_pull", 1, 100, 300),))
+    day = write_session(root / "day", plan, records_per_segment=1, findings=True)
     names = sorted(path.name for path in day.glob("records-*.gz"))[:OF_A_DAY_COUNT]
     for number in range(-(-segments_count // len(names))):
         folder = root / "fleet" / f"20260901T000000Z-server-{number:04d}"

@@ -68,7 +68,8 @@ def with_spark(session: Path) -> dict[str, int]:
     )
     waits = (F.col("pending_msgs") > 0) | (F.col("ack_pending_msgs") > 0)
     moved = F.coalesce(F.col("floor") != F.lag("floor").over(before), F.lit(True)) | ~waits
-    runs = rows.withColumn("run", F.sum(moved.cast("int")).over(before)).where(waits)
+    runs = rows.withColumn("moved", moved.cast("int"))
+    runs = runs.withColumn("run", F.sum("moved").over(before)).where(waits)
     lasted = (F.max("taken_at_us") - F.min("taken_at_us")) / 1e6
     stuck = runs.groupBy(*key, "run").agg(lasted.alias("s")).where(F.col("s") >= STUCK_AFTER_S)
     counts = {"rates": minutes.count(), "lag": lag.count(), "stuck": stuck.count()}

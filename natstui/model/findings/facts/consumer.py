@@ -514,9 +514,13 @@ class ConsumerFacts:
         stream, row = self.stream, self.row
         if stream is None or not self.columns.delivered_consumer_seq[row]:
             return None
+        last_seq = stream.columns.last_seq[stream.row]
+        # Nearly all are not, and to read the polls before costs time.
+        if self.columns.delivered_stream_seq[row] <= last_seq:
+            return 0
         polls = self.past.values("delivered_stream_seq", 2 * _LATER_US / _US, fewest=3)
         earlier_us = stream.mono_us - _LATER_US
         delivered = next((seq for us, seq in polls if us <= earlier_us), None)
         if delivered is None:
             return None
-        return max(0, delivered - stream.columns.last_seq[stream.row])
+        return max(0, delivered - last_seq)

@@ -219,7 +219,7 @@ def main() -> None:
 def _ten_hours(root: Path, one: tuple[float, float]) -> None:
     made = Path(os.environ.get("NATSTUI_BENCH_TEN") or root / "ten")
     session = made if made.is_dir() else write_session(root / "ten", TEN_HOURS, findings=True)
-    cost = median_of(lambda run: measured(session, root / f"out10-{run}", "--partitions=16"))
+    cost = median_of(lambda run: measured(session, root / f"out10-{run}"))
     ten = _tell("10 h", cost, 10 * HOUR_SAMPLES_COUNT)
     print(f"  gold             {ten[0] / one[0]:6.1f} times the wall of 1 h, "
           f"{ten[1] / one[1]:.1f} times its CPU  (limit {GOLD_LIMIT_TIMES} times)"

@@ -36,7 +36,6 @@ class Size:
     """Writes the recordings into a folder; returns the pattern that names them."""
     runs_count: int
     limit_ratio: float
-    words: tuple[str, ...] = ()
 
 
 def _many(root: Path) -> Path:
@@ -54,7 +53,7 @@ SIZES = {
     "small": Size(lambda root: write_session(root / "small", SMALL), 3, 1.6),
     "many": Size(_many, 3, 1.5),
     "hour": Size(lambda root: write_session(root / "hour", Plan(), findings=True), 3, 1.0),
-    "ten": Size(_ten_hours, 1, 1.0, ("--partitions=16",)),
+    "ten": Size(_ten_hours, 1, 1.0),
 }
 
 
@@ -66,7 +65,7 @@ def pairs(size: Size, base: Path, root: Path) -> Iterator[tuple[Cost, Cost]]:
         costs = {}
         for tree in trees:
             out = root / f"out-{number}-{'here' if tree == HERE else 'base'}"
-            costs[tree] = measured(folder, out, *size.words, tree=tree)
+            costs[tree] = measured(folder, out, tree=tree)
         yield costs[HERE], costs[base]
 
 

@@ -27,7 +27,6 @@ _INSTEAD = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": (
         "a session named 0012 must not become the number 12"
     ),
-    "spark.sql.shuffle.partitions": "use --partitions",
 }
 """Settings that are not taken, and why or what to use instead."""
 _PACKAGE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+")

@@ -9,8 +9,8 @@ from natstui.model.findings.thresholds import STUCK_AFTER_S
 MASTER = "local[*]"
 MEMORY = "1g"
 """Heap of Spark's driver, and of each executor."""
-PARTITIONS_COUNT = 4
-"""Parts a sort is cut into; more of them need less memory at a time."""
+PARTITION_BYTES = 8 * 1024 * 1024
+"""Recorded text for each partition of a sort: its rows are some ten times as large."""
 ROWS_COUNT = 200
 """Rows of each table in a result."""
 SMALL_BYTES = 32 * 1024 * 1024
@@ -37,4 +37,9 @@ class Thresholds:
     hot_msgs: int = 5
     """Repeated deliveries in one bucket that make a hot spot."""
     baseline: tuple[str, ...] = ()
-    """Sessions to compare the others with; empty: the earliest one."""
+    """Sessions to compare the others with; empty: the earliest one of the same system."""
+
+    @property
+    def bucket_us(self) -> int:
+        """Return the length of a bucket."""
+        return self.bucket_s * 1_000_000

@@ -89,12 +89,6 @@ def parser() -> argparse.ArgumentParser:
     add("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
     add("--remote", help="Spark Connect server, sc://host:port")
     add("--memory", default=defaults.MEMORY, help="heap of driver and executors")
-    add(
-        "--partitions",
-        type=int,
-        default=defaults.PARTITIONS_COUNT,
-        help="number of partitions when Spark sorts or joins",
-    )
     add("--scratch", default=None, help="folder for temporary data of Spark")
     add("--ui", action="store_true", help="open Spark's own web page")
     add("--bucket", type=int, default=defaults.BUCKET_S, help="seconds per bucket")

@@ -19,7 +19,7 @@ _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
 _ROOMS = ("analysis", "model")
 _MODULES = tuple(f"natstui.{room}" for room in _ROOMS)
-_CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions", "scratch", "ui",
+_CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "scratch", "ui",
                               "pipe", "log", "remote", "packages", "jars"})  # fmt: skip
 """Options that change how the answers are found, not what they are."""
 

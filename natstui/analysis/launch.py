@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from natstui.analysis.conf import check_place, read_conf
-from natstui.analysis.defaults import BUCKET_S, MEMORY, PARTITIONS_COUNT, ROWS_COUNT
+from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
 from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra
 from natstui.model.findings.thresholds import STUCK_AFTER_S
@@ -41,7 +41,6 @@ class AnalysisRequest:
     master: str | None = None
     remote: str | None = None
     memory: str = MEMORY
-    partitions_count: int = PARTITIONS_COUNT
     scratch: str | None = None
     ui: bool = False
     bucket_s: int = BUCKET_S
@@ -84,7 +83,6 @@ def command(request: AnalysisRequest) -> list[str]:
         "--master": request.master,
         "--remote": FROM_ENVIRONMENT if request.remote else None,
         "--memory": request.memory,
-        "--partitions": request.partitions_count,
         "--scratch": request.scratch,
         "--bucket": request.bucket_s,
         "--stuck-after": request.stuck_after_s,

@@ -107,7 +107,6 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.master or MASTER,
         words.remote,
         words.memory,
-        words.partitions,
         words.ui,
         recorded_bytes(sessions) if _runs_here(words) else None,
         conf=read_conf(words.conf, words.packages, words.jars),
@@ -187,7 +186,7 @@ def analyse(
     mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
     kept = not read_count and store.keep_gold(TABLES, mark)
     if not kept:
-        build_gold(store, names, thresholds, progress.step)
+        build_gold(store, sources, thresholds, progress.step)
     progress.step("collecting the results")
     collected = collect(store, rows_count)
     if not kept:

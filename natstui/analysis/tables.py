@@ -80,6 +80,8 @@ class Table:
     name: str
     meaning: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    """The columns that no two rows have alike; empty where rows have no name, such as events."""
     day_of: str = ""
     """The column by whose UTC day, and then by server, the rows lie in folders of their own."""
 
@@ -146,6 +148,7 @@ STREAM_IDENTITY = columns(
         "Creation time of the stream; identifies it together with the name",
     ),
 )
+STREAM_KEY = tuple(column.name for column in STREAM_IDENTITY)
 CONSUMER_IDENTITY = columns(
     SESSION,
     ("stream", "string", "Name of the stream"),
@@ -156,13 +159,17 @@ CONSUMER_IDENTITY = columns(
         "Creation time of the consumer; identifies it together with the names",
     ),
 )
+CONSUMER_KEY = tuple(column.name for column in CONSUMER_IDENTITY)
 
 
 def dictionary(tables: Iterable[Table]) -> str:
     """Return the data dictionary of tables as Markdown."""
     parts: list[str] = ["# Data dictionary\n"]
     for table in tables:
-        parts.append(f"## {table.name}\n\n{table.meaning}\n\n| column | type | unit | meaning |")
+        parts.append(f"## {table.name}\n\n{table.meaning}\n")
+        if table.key:
+            parts.append(f"One row per {', '.join(f'`{name}`' for name in table.key)}.\n")
+        parts.append("| column | type | unit | meaning |")
         parts.append("| --- | --- | --- | --- |")
         parts += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
         parts += [

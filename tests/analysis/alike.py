@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
+
+from natstui.analysis.tables import Table
 
 Row = dict[str, Any]
 
@@ -18,6 +21,14 @@ def assert_alike(name: str, found: Iterable[Row], expected: Iterable[Row]) -> No
         for column, value in other.items():
             told = f"{name}.{column}: {row[column]!r} instead of {value!r} in {row}"
             assert _same(row[column], value), told
+
+
+def assert_keyed(table: Table, rows: Iterable[Row]) -> None:
+    """Fail with the table and the key when it has none, or several rows have the same one."""
+    assert table.key, f"{table.name} has no key"
+    counts = Counter(tuple(row[name] for name in table.key) for row in rows)
+    repeated = [key for key, count in counts.items() if count > 1]
+    assert not repeated, f"{table.name}: {repeated}"
 
 
 def _same(value: object, other: object) -> bool:

@@ -76,7 +76,7 @@ def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     silver.build_silver(spark, store, sources, str)
     names = [source.session for source in sources]
     layer = read_silver(store, names)
-    build_gold(store, names, Thresholds(), str)
+    build_gold(store, sources, Thresholds(), str)
     rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
     return Analysed(folders, records, layer, rows, store)
 

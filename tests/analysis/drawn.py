@@ -74,7 +74,7 @@ def _verdict(rows: list[Row], sessions: Any, names: Any, lasted_s: int) -> list[
         zip(rows[:10], ADVISED.items(), strict=False), 1
     ):
         told = {"harm": one.harm, "code": one.code or None, "advice": one.advice}
-        spans = {"end_at_us": row["start_at_us"] + 60_000_000, "rank_count": rank}
+        spans = {"end_at_us": row["start_at_us"] + 60_000_000, "rank": rank}
         found.append(row | told | spans | {"kind": kind, "sentence": f"{row['sentence']} {cause}"})
     return found
 
@@ -114,7 +114,7 @@ def _picture(
             who = names[rank % len(names)] if rank else None
             for point in range(MOST_POINTS):
                 found.append({
-                    "session": session, "rank_count": rank, "stream": who, "consumer": who,
+                    "session": session, "rank": rank, "stream": who, "consumer": who,
                     "bucket_at_us": START_US + point * width_s * 1_000_000, "width_s": width_s,
                     "published_per_s": pick.random() * 1e4 if not rank else None,
                     "delivered_per_s": pick.random() * 1e4 if point % 17 else None,

@@ -127,7 +127,8 @@ class Answers(dict[str, dict[str, Any]]):
         silver.build_silver(spark, self._store, sources, str)
         names = [source.session for source in sources]
         self._given = Given(
-            tuple(names), read_silver(self._store, names), thresholds or Thresholds(), self.frame,
+            {source.session: source.system for source in sources},
+            read_silver(self._store, names), thresholds or Thresholds(), self.frame,
             self._is_empty, self._store.known_rows,
         )  # fmt: skip
         self._answers = {answer.table.name: answer for answer in gold.ANSWERS}

@@ -54,7 +54,7 @@ def _hours(gold: Gold, told: Tell) -> Iterator[Row]:
     hours = Counter(row["session"] for row in gold["hour"])
     for row in gold["hour"]:
         harm = [row[n] for n in ("given_up_count", "stuck_s", "behind_s", "repeated_msgs")]
-        if row["worst_count"] == 1 and hours[row["session"]] > 1 and any(harm):
+        if row["rank"] == 1 and hours[row["session"]] > 1 and any(harm):
             at_us = row["hour_at_us"]
             moments = {"start_at_us": at_us, "end_at_us": at_us + 3_600_000_000}
             yield told(

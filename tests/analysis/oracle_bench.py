@@ -184,7 +184,7 @@ def bench_knee(session: str, records: list[Record]) -> list[Row]:
             loads = [mean for mean, _ in levels[2:]]
             rises = max(loads) >= 1.5 * min(loads)
             rows += [
-                {"session": session, "run_id": run_id, "metric": metric, "level_count": place,
+                {"session": session, "run_id": run_id, "metric": metric, "level": place,
                  "load_per_s": mean, "p99_us": p99,
                  "knee": rises and place == last < 10}
                 for place, (mean, p99) in enumerate(levels, 1)

@@ -7,7 +7,7 @@ import json
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from natstui.model.bench.latency import PERCENTILES, LatencyCounts, from_latencies, merge
@@ -237,6 +237,18 @@ def _advised(records: list[Record]) -> list[Advisory]:
     return [record for record in records if isinstance(record, Advisory)]
 
 
+def _about(records: list[Record], who: Identity, every: Iterable[Identity]) -> list[Advisory]:
+    """Return the advisories about a consumer: those of its name while it was there."""
+    created = sorted({other[2] for other in every if other[:2] == who[:2]})
+    begin = 0 if who[2] == created[0] else who[2]
+    end = next((at_us for at_us in created if at_us > who[2]), math.inf)
+    return [
+        advisory
+        for advisory in _advised(records)
+        if (advisory.stream, advisory.consumer) == who[:2] and begin <= advisory.at_us < end
+    ]
+
+
 def redelivery(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -247,7 +259,7 @@ def redelivery(session: str, records: list[Record]) -> list[Row]:
         cell[2] = max(cell[2], row["redelivered_max_msgs"])
     configured, rows = _configured(records), []
     for who, (delivered, repeated, most) in sums.items():
-        told = [a.type for a in _advised(records) if (a.stream, a.consumer) == who[:2]]
+        told = [advisory.type for advisory in _about(records, who, sums)]
         filtered = who in configured and bool(configured[who].filter_subjects)
         rows.append(
             _named(session, who)
@@ -280,13 +292,14 @@ def _changes(records: list[Record]) -> dict[Identity, list[int]]:
 def hot_spot(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     changes, rows = _changes(records), []
+    every = consumer_series(polls_of(records))
     for minute in consumer_rate(session, records):
         if (minute["repeated_msgs"] or 0) < 5:
             continue
         who, start = _identity(minute), minute["bucket_at_us"]
         end = start + BUCKET_US
         here = [a for a in _advised(records) if bucket(a.at_us) == start and a.stream == who[0]]
-        own = [a.type for a in here if a.consumer == who[1]]
+        own = [a.type for a in _about(records, who, every) if bucket(a.at_us) == start]
         of_stream = [a.type for a in here if a.consumer is None]
         near = [at for at in changes[who] if end - 300_000_000 <= at < end]
         rows.append(

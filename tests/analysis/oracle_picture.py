@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any
 
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record
 from tests.analysis.oracle_consumers import lag, redelivery, stuck
-from tests.analysis.oracle_rates import pieces, polls_of
+from tests.analysis.oracle_rates import Series, members_of, pieces, polls_of
 from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
-Series = dict[tuple[Any, ...], list[Row]]
 COUNTERS = ("delivered_consumer_seq", "ack_floor_stream_seq")
 SESSIONS_COUNT = 3
 
@@ -24,7 +23,7 @@ def picture(session: str, records: list[Record]) -> list[Row]:
     lasted_s = (polls[-1].taken_at_us - polls[0].taken_at_us) / 1e6
     width_s = next(width for width in (1, 2, 5, 10, 15, 30, 60) if lasted_s <= width * 120)
     consumers = consumer_series(polls)
-    found = _drawn(consumers, width_s, _members(polls, consumers, width_s))
+    found = _drawn(consumers, width_s, members_of(polls, consumers, width_s))
     for at_us, row in _published(polls, width_s).items():
         found[at_us] |= row
     rows = [_row(session, width_s, at_us, 0, (None, None), row) for at_us, row in found.items()]
@@ -35,7 +34,7 @@ def picture(session: str, records: list[Record]) -> list[Row]:
 
 
 def _row(session: str, width_s: int, at_us: int, rank: int, who: tuple[Any, ...], row: Row) -> Row:
-    names = {"session": session, "rank_count": rank, "stream": who[0], "consumer": who[1]}
+    names = {"session": session, "rank": rank, "stream": who[0], "consumer": who[1]}
     place = {"bucket_at_us": at_us, "width_s": width_s}
     return {**names, **place, "published_per_s": None, **row}
 
@@ -73,29 +72,6 @@ def _rate(many: list[Row], members: float, name: str) -> float | None:
     return members * changed / (watched_us / 1e6) if watched_us else None
 
 
-def _members(polls: list[Snapshot], series: Series, width_s: int) -> dict[int, float]:
-    """Return how many of the series there were, on average over each bucket."""
-    begun, over = polls[0].taken_at_us, polls[-1].taken_at_us
-    width_us = width_s * 1_000_000
-    there: dict[int, int] = defaultdict(int)
-    count: Counter[int] = Counter()
-    for who, samples in series.items():
-        first, last = samples[0]["at_us"], samples[-1]["at_us"]
-        since = max(begun, min(first, max(who[-1], begun)))
-        step = (last - first) / max(len(samples) - 1, 1)
-        until = over if last + 2 * step >= over else min(last, over)
-        at = min(first, since) // width_us * width_us
-        while at <= max(last, until):
-            there[at] += max(0, min(until, at + width_us) - max(since, at))
-            count[at] += 1
-            at += width_us
-    found = {}
-    for at, there_us in there.items():
-        watched = min(over, at + width_us) - max(begun, at)
-        found[at] = there_us / watched if watched > 0 and there_us else float(count[at])
-    return found
-
-
 def _drawn(series: Series, width_s: int, members: dict[int, float] | None) -> dict[int, Row]:
     return {
         at_us: _bucket(many, members[at_us] if members else 1.0)
@@ -122,7 +98,7 @@ def _bucket(many: list[Row], members: float) -> Row:
 
 def _published(polls: list[Snapshot], width_s: int) -> dict[int, Row]:
     series = stream_series(polls)
-    members = _members(polls, series, width_s)
+    members = members_of(polls, series, width_s)
     return {
         at_us: {"published_per_s": _rate(many, members[at_us], "last_seq")}
         for at_us, many in _steps(series, width_s, ("last_seq",)).items()

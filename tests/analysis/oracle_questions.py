@@ -114,7 +114,7 @@ def hour(session: str, records: list[Record]) -> list[Row]:
         {
             "session": session,
             "hour_at_us": at,
-            "worst_count": place,
+            "rank": place,
             "given_up_count": lost[at],
             "stuck_s": still[at] / 1e6,
             "behind_s": behind[at] / 1e6,
@@ -136,16 +136,19 @@ def redelivery_cost(session: str, records: list[Record]) -> list[Row]:
         streams[row["stream"]].append(row)
     rows = []
     for stream, many in streams.items():
-        delivered = sum(row["delivered_msgs"] for row in many)
         repeated = sum(row["repeated_msgs"] for row in many)
+        known = [row for row in many if row["repeated_share"] is not None]
+        of_known = sum(row["repeated_msgs"] for row in known)
         rows.append(
             {
                 "session": session,
                 "stream": stream,
                 "consumers_count": sum(row["repeated_msgs"] > 0 for row in many),
-                "delivered_msgs": delivered,
+                "delivered_msgs": sum(row["delivered_msgs"] for row in many),
                 "repeated_msgs": repeated,
-                "repeated_share": repeated / delivered if delivered else None,
+                "repeated_share": of_known / sum(row["delivered_msgs"] for row in known)
+                if known
+                else None,
                 "message_bytes": sizes[stream],
                 "repeated_bytes": repeated * sizes[stream],
             }
@@ -293,7 +296,7 @@ def delay(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     drawn: dict[int, list[Row]] = defaultdict(list)
     for row in picture(session, records):
-        drawn[row["rank_count"]].append(row)
+        drawn[row["rank"]].append(row)
     return [
         found
         for rank, rows in drawn.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tests.analysis.oracle_growth import forecast
 from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
+Series = dict[tuple[Any, ...], list[Row]]
 BUCKET_US = 60_000_000
 LARGEST_PAUSE_US = 5_000_000
 
@@ -129,37 +130,66 @@ def _consumer_row(row: Row, piece: dict[str, Any]) -> Row:
     }
 
 
-def _total(rows: list[Row], name: str) -> float | None:
-    known = [row[name] for row in rows if row[name] is not None]
-    return sum(known) if known else None
+def members_of(polls: list[Snapshot], series: Series, width_s: int) -> dict[int, float]:
+    """Return how many of the series there were, on average over each bucket."""
+    begun, over = polls[0].taken_at_us, polls[-1].taken_at_us
+    width_us = width_s * 1_000_000
+    there: dict[int, int] = defaultdict(int)
+    count: Counter[int] = Counter()
+    for who, samples in series.items():
+        first, last = samples[0]["at_us"], samples[-1]["at_us"]
+        since = max(begun, min(first, max(who[-1], begun)))
+        step = (last - first) / max(len(samples) - 1, 1)
+        until = over if last + 2 * step >= over else min(last, over)
+        at = min(first, since) // width_us * width_us
+        while at <= max(last, until):
+            there[at] += max(0, min(until, at + width_us) - max(since, at))
+            count[at] += 1
+            at += width_us
+    found = {}
+    for at, there_us in there.items():
+        watched = min(over, at + width_us) - max(begun, at)
+        found[at] = there_us / watched if watched > 0 and there_us else float(count[at])
+    return found
+
+
+def _at_once(rows: list[Row], members: float, name: str, covered: str) -> float | None:
+    """Return the mean of all series, times how many there were at once."""
+    known = [row for row in rows if row[name] is not None]
+    watched = sum(row[covered] for row in known)
+    return members * sum(row[name] for row in known) / watched if watched else None
 
 
 def load(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
-    streams, consumers = defaultdict(list), defaultdict(list)
-    for row in stream_rate(session, records):
-        streams[row["bucket_at_us"]].append(row)
-    for row in consumer_rate(session, records):
-        consumers[row["bucket_at_us"]].append(row)
-    return [
-        {
-            "session": session,
-            "bucket_at_us": at_us,
-            "published_per_s": _total(streams[at_us], "published_per_s"),
-            "grown_bytes_per_s": _total(streams[at_us], "grown_bytes_per_s"),
-            "delivered_per_s": _total(consumers[at_us], "delivered_per_s"),
-            "settled_per_s": _total(consumers[at_us], "settled_per_s"),
-            "pending_mean_msgs": _total(consumers[at_us], "pending_mean_msgs"),
-        }
-        for at_us in sorted(streams.keys() | consumers.keys())
-    ]
+    polls = polls_of(records)
+    rates = (
+        (stream_rate, stream_series, {"published_msgs": "published_per_s",
+                                      "grown_bytes": "grown_bytes_per_s"}),
+        (consumer_rate, consumer_series, {"delivered_msgs": "delivered_per_s",
+                                          "settled_msgs": "settled_per_s"}),
+    )  # fmt: skip
+    found: dict[int, Row] = {}
+    for rate, series, names in rates:
+        members = members_of(polls, series(polls), BUCKET_US // 1_000_000)
+        rows = sorted(rate(session, records), key=lambda row: row["bucket_at_us"])
+        for at_us, many in itertools.groupby(rows, key=lambda row: row["bucket_at_us"]):
+            cell, here = found.setdefault(at_us, {}), list(many)
+            for name, per_s in names.items():
+                cell[per_s] = _at_once(here, members[at_us], name, "covered_s")
+            if rate is consumer_rate:
+                each = [row | {"sum": row["pending_mean_msgs"] * row["samples_count"]}
+                        for row in here]  # fmt: skip
+                pending = _at_once(each, members[at_us], "sum", "samples_count")
+                cell["pending_mean_msgs"] = pending
+    return [{"session": session, "bucket_at_us": at, **found[at]} for at in sorted(found)]
 
 
 def busiest(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     rows = sorted(load(session, records), key=lambda r: (-r["published_per_s"], r["bucket_at_us"]))
     kept = [{k: v for k, v in row.items() if k != "settled_per_s"} for row in rows[:10]]
-    return [{**row, "busiest_count": place} for place, row in enumerate(kept, 1)]
+    return [{**row, "rank": place} for place, row in enumerate(kept, 1)]
 
 
 def full_in_s(limit: int | None, used: int, growth: float | None) -> float | None:

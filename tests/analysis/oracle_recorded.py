@@ -122,7 +122,7 @@ def _worst(gold: Gold) -> Iterator[Row]:
             "start_at_us": span["start_at_us"],
             "end_at_us": span["end_at_us"],
             "cause": span["code"],
-            "weight_count": weight + min(lasted / 360, 10.0),
+            "weight": weight + min(lasted / 360, 10.0),
         }
 
 
@@ -136,7 +136,7 @@ def _told_already(row: Row, found: list[Row]) -> bool:
         same = [one for one in same if ADVISED[one["kind"], one["cause"]].harm == "lost"]
     return any(
         ADVISED[one["kind"], one["cause"]].code == row["cause"]
-        or (one["kind"] in JUDGED and one["weight_count"] >= row["weight_count"])
+        or (one["kind"] in JUDGED and one["weight"] >= row["weight"])
         for one in same
     )
 

@@ -40,7 +40,7 @@ def _duration(row: Row) -> float | None:
 def _row(kind: str, stream: str | None, start: int, end: int | None, *more: Any) -> Row:
     value, detail = more
     return {"kind": kind, "stream": stream, "consumer": None, "start_at_us": start,
-            "end_at_us": end, "value_count": value, "detail": detail}  # fmt: skip
+            "end_at_us": end, "value": value, "detail": detail}  # fmt: skip
 
 
 def _gaps(records: list[Record]) -> Iterator[Row]:
@@ -112,7 +112,7 @@ def _streams(records: list[Record]) -> Iterator[Row]:
                 told = f"up to {lag} entries behind" if lag > 1000 else None
                 if gone:
                     told = f"{gone} replica{'s' * (gone != 1)} not heard of"
-                yield _row(kind, name, *span, float(lag), told)
+                yield _row(kind, name, *span, float(lag) if kind == "replica_lag" else None, told)
 
 
 def _trouble(sample: Row) -> str | None:
@@ -147,15 +147,14 @@ def message_size(session: str, records: list[Record]) -> list[Row]:
     for (name, born), samples in stream_series(polls_of(records)).items():
         for hour, piece in pieces(samples, ("last_seq",), 3_600_000_000).items():
             kept = [one for one in piece["samples"] if one["stored_msgs"]]
-            if kept:
-                sizes = [one["stored_bytes"] / one["stored_msgs"] for one in kept]
-                steps = [(was, now) for was, now in piece["steps"] if now["stored_msgs"]]
+            published = sum(now["last_seq"] - was["last_seq"] for was, now in piece["steps"])
+            if kept or published:
+                sizes = [one["stored_bytes"] / one["stored_msgs"] for one in kept] or [None]
                 rows.append(
                     {
                         "session": session, "stream": name, "created_at_us": born,
                         "hour_at_us": hour,
-                        "published_msgs": sum(now["last_seq"] - was["last_seq"]
-                                              for was, now in steps),
+                        "published_msgs": published,
                         "message_bytes": sizes[-1],
                         "message_min_bytes": min(sizes),
                         "message_max_bytes": max(sizes),

@@ -36,13 +36,13 @@ def verdict(gold: Gold) -> list[Row]:
     ]
     by_weight = sorted(
         _one_place(_at_once(found)),
-        key=lambda f: (-f["weight_count"], f["subject"], f["cause"], f["start_at_us"] or -1),
+        key=lambda f: (-f["weight"], f["subject"], f["cause"], f["start_at_us"] or -1),
     )
     seen: Counter[str] = Counter()
     for finding in by_weight:
-        finding["weight_count"] *= 0.85 ** seen[finding["kind"]]
+        finding["weight"] *= 0.85 ** seen[finding["kind"]]
         seen[finding["kind"]] += 1
-    by_weight.sort(key=lambda f: (-f["weight_count"], f["kind"], f["subject"], f["cause"]))
+    by_weight.sort(key=lambda f: (-f["weight"], f["kind"], f["subject"], f["cause"]))
     sure = [finding for finding in by_weight if finding["kind"] == "recording"][:3]
     others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
     top = [finding for finding in by_weight if finding in sure or finding in others]
@@ -53,7 +53,7 @@ def verdict(gold: Gold) -> list[Row]:
         finding["advice"] = _named(finding)
     top.sort(key=lambda finding: HARMS.index(finding["harm"]))
     return [
-        {**{k: v for k, v in finding.items() if k != "cause"}, "rank_count": place}
+        {**{k: v for k, v in finding.items() if k != "cause"}, "rank": place}
         for place, finding in enumerate(top, 1)
     ]
 
@@ -69,7 +69,7 @@ def _together(found: list[Row]) -> list[Row]:
 def _heaviest(many: list[Row]) -> Row:
     told = max(
         many,
-        key=lambda r: (r["weight_count"], r["session"], r["start_at_us"] or -1, r["sentence"]),
+        key=lambda r: (r["weight"], r["session"], r["start_at_us"] or -1, r["sentence"]),
     )
     sessions = len({row["session"] for row in many})
     sentence = told["sentence"]
@@ -85,7 +85,7 @@ def _told(row: Row, kind: str, subject: str, weight: float, *words: str) -> Row:
     return {"session": row["session"], "kind": kind, "subject": subject, "sentence": words[0],
             "evidence": words[1], "start_at_us": start, "end_at_us": end,
             "cause": words[2] if len(words) > 2 else kind,
-            "weight_count": float(weight)}  # fmt: skip
+            "weight": float(weight)}  # fmt: skip
 
 
 def _counted(count: int, noun: str, plural: str = "") -> str:
@@ -194,7 +194,7 @@ def _one_place(found: list[Row]) -> list[Row]:
         many.sort(
             key=lambda r: (
                 ADVISED[r["kind"], r["cause"]].harm != "lost",
-                -r["weight_count"],
+                -r["weight"],
                 r["kind"],
                 r["cause"],
                 -1 if r["start_at_us"] is None else r["start_at_us"],
@@ -203,8 +203,8 @@ def _one_place(found: list[Row]) -> list[Row]:
         first, *others = many
         also = "; ".join(row["sentence"] for row in others[:6])
         evidence = [first["evidence"], f"also: {also}"] if others else [first["evidence"]]
-        weight = max(row["weight_count"] for row in many)
-        kept.append({**first, "evidence": "; ".join(evidence), "weight_count": weight})
+        weight = max(row["weight"] for row in many)
+        kept.append({**first, "evidence": "; ".join(evidence), "weight": weight})
     return kept
 
 
@@ -220,7 +220,7 @@ def _named(row: Row) -> str | None:
 
 
 def _worst_of(many: list[Row]) -> Row:
-    worst, *others = sorted(many, key=lambda r: (-r["weight_count"], r["subject"]))
+    worst, *others = sorted(many, key=lambda r: (-r["weight"], r["subject"]))
     named = ", ".join(row["subject"] for row in others[:6])
     more = f" and {len(others) - 6} more" if len(others) > 6 else ""
     return worst | {

@@ -132,7 +132,7 @@ def test_a_session_is_as_long_as_it_was(told: dict[str, Any]) -> None:
 
 
 def test_a_step_of_the_clock_is_told_and_is_no_gap(told: dict[str, Any]) -> None:
-    rows = [(r["session"], r["kind"], r["value_count"]) for r in table(told, "availability")]
+    rows = [(r["session"], r["kind"], r["value"]) for r in table(told, "availability")]
     assert sorted(row for row in rows if row[1] in ("gap", "clock_step")) == [
         ("back", "clock_step", -7200.0),
         ("forward", "clock_step", 3600.0),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis.gold.redelivery import GIVEN_UP, never_settled, poison, said_count
+from natstui.analysis.gold.redelivery import GIVEN_UP, advisories_count, never_settled, poison
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_SAMPLE, TABLES
@@ -68,7 +68,7 @@ def advisory(spark: SparkSession, folder: Path, records: Iterable[Record]) -> Da
 
 
 def sums(rows: DataFrame) -> dict[str, tuple[int, ...]]:
-    counts = rows.groupBy("consumer").agg(*(said_count(kind) for kind in KINDS))
+    counts = rows.groupBy("consumer").agg(*(advisories_count(kind) for kind in KINDS))
     return {row[0]: tuple(row[1:]) for row in counts.collect()}
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.session import SESSION_SUMMARY, damaged
+from natstui.analysis.silver.tables import TABLES as SILVER_TABLES
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
@@ -26,7 +27,7 @@ from tests.analysis import (
     oracle_rest,
     oracle_verdict,
 )
-from tests.analysis.alike import assert_alike
+from tests.analysis.alike import assert_alike, assert_keyed
 from tests.analysis.planted import FIRST, SECOND, THIRD, Analysed
 from tests.analysis.troubled import (
     CHANGED,
@@ -95,6 +96,14 @@ def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, t
     if table == "stuck":
         expected = [oracle_recorded.with_recorded_cause(analysed.gold, row) for row in expected]
     assert_alike(table, found(analysed, table), expected)
+
+
+def test_no_two_rows_of_a_table_have_the_same_key(analysed: Analysed) -> None:
+    for table in gold.TABLES:
+        assert_keyed(table, analysed.gold[table.name])
+    for table in filter(lambda table: table.key, SILVER_TABLES):
+        rows = getattr(analysed.silver, table.name).select(*table.key).collect()
+        assert_keyed(table, [row.asDict() for row in rows])
 
 
 def test_the_sessions_are_what_their_folders_hold(analysed: Analysed) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from natstui.analysis.conf import NOTHING, Conf
-from natstui.analysis.defaults import SMALL_BYTES
+from natstui.analysis.defaults import PARTITION_BYTES, SMALL_BYTES
 from natstui.analysis.folders import check_remote, check_sessions, glob_escaped, recorded_bytes
 from natstui.analysis.progress import TextSend
 from natstui.analysis.spark.failures import explain, jvm_was_killed, not_started
@@ -155,15 +155,23 @@ def test_how_much_is_recorded_is_known_before_spark_starts_but_for_urls(tmp_path
     assert recorded_bytes([*sessions, "s3a://bucket/session"]) is None
 
 
-@pytest.mark.parametrize("size_bytes", [None, 0, SMALL_BYTES, SMALL_BYTES + 1])
-def test_spark_plans_for_little_where_little_is_read(
-    size_bytes: int | None, tmp_path: Path
+SIZES = {
+    None: None,
+    0: "1",
+    SMALL_BYTES: "1",
+    SMALL_BYTES + 1: "5",
+    PARTITION_BYTES * 1000: "1000",
+}
+"""What is read, and into how many parts it is cut; None where that is left to the cluster."""
+
+
+@pytest.mark.parametrize(("size_bytes", "partitions"), SIZES.items())
+def test_spark_plans_for_as_much_as_is_read(
+    size_bytes: int | None, partitions: str | None, tmp_path: Path
 ) -> None:
-    settings = SparkSettings(tmp_path, partitions_count=7, size_bytes=size_bytes)
-    found = settings_for_size(settings)
-    little = size_bytes is not None and size_bytes <= SMALL_BYTES
-    assert found["spark.sql.shuffle.partitions"] == ("1" if little else "7")
-    assert ("spark.sql.adaptive.enabled" in found) is little
+    found = settings_for_size(SparkSettings(tmp_path, size_bytes=size_bytes))
+    assert found.get("spark.sql.shuffle.partitions") == partitions
+    assert ("spark.sql.adaptive.enabled" in found) is (partitions == "1")
 
 
 def test_urls_are_left_to_hadoop() -> None:

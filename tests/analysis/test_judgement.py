@@ -57,7 +57,7 @@ def found(
 
 
 def told(spark: SparkSession, rows: list[tuple[Any, ...]]) -> list[Any]:
-    return ranked(spark.createDataFrame(rows, FOUND)).orderBy("rank_count").collect()
+    return ranked(spark.createDataFrame(rows, FOUND)).orderBy("rank").collect()
 
 
 def test_what_began_at_once_for_many_is_told_once_and_of_the_worst(spark: SparkSession) -> None:
@@ -212,7 +212,7 @@ def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_to
     away = spark.createDataFrame([found("S", 900, 70), found("T", 900, 70)], FOUND)
     rows = away.unionByName(recorded(spans))
     rows = told_once(rows, _advised("code"), _advised("harm"))
-    first, *others = ranked(rows).orderBy("rank_count").collect()
+    first, *others = ranked(rows).orderBy("rank").collect()
     assert (first["subject"], first["code"], first["harm"]) == ("S", "NT-S05", "lost")
     assert first["sentence"] == "stream full for 13 min"
     assert first["evidence"].endswith("; also: availability of it")
@@ -253,7 +253,7 @@ def test_latency_over_the_load_is_drawn_only_of_a_run_at_several_loads(
     names = [column["name"] for column in table["columns"]]
     one = {"session": found["sessions"][0], "run_id": "r", "metric": "e2e", "knee": False}
     rows = [
-        one | {"level_count": n, "p99_us": 10.0 * n, "load_per_s": 100 + (highest - 100) * n / 10}
+        one | {"level": n, "p99_us": 10.0 * n, "load_per_s": 100 + (highest - 100) * n / 10}
         for n in range(1, 11)
     ]
     table["rows"] = [[row[name] for name in names] for row in rows]
@@ -270,7 +270,7 @@ def test_a_consumer_has_one_place_with_all_that_was_found_of_it(spark: SparkSess
     first, *others = told(spark, rows)
     # What lost messages is told, with the weight of the heaviest, and the others beside it.
     assert (first["subject"], first["kind"], first["harm"]) == ("S > a", "poison", "lost")
-    assert first["weight_count"] == 80
+    assert first["weight"] == 80
     assert first["evidence"] == ("9 deliveries; also: redelivery of it; availability of it")
     assert [row["subject"] for row in others] == ["account", "account"]
 

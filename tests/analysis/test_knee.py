@@ -49,9 +49,7 @@ def test_the_knee_is_the_last_load_before_the_p99_breaks_away(spark: SparkSessio
         return 1000 * (second // 10 + 1), 1_000_000 if second < 70 else 9_000_000
 
     rows = levels(spark, ramp)
-    assert [(r["level_count"], round(r["load_per_s"], -3)) for r in rows if r["knee"]] == [
-        (7, 7000.0)
-    ]
+    assert [(r["level"], round(r["load_per_s"], -3)) for r in rows if r["knee"]] == [(7, 7000.0)]
 
 
 def test_a_run_of_constant_load_has_no_knee_however_its_latency_leaps(spark: SparkSession) -> None:

@@ -44,7 +44,7 @@ ALLOWED = {
 
 def bucket(number: int) -> dict[str, Any]:
     """What is drawn of everything in one second."""
-    return {"session": "B", "rank_count": 0, "bucket_at_us": number * 60_000_000, "width_s": 60,
+    return {"session": "B", "rank": 0, "bucket_at_us": number * 60_000_000, "width_s": 60,
             "published_per_s": 1234.0 + number, "pending_msgs": 3.0}  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def test_the_text_holds_no_escape_and_no_control_character() -> None:
 def test_each_finding_is_told_whole_however_narrow_the_terminal_is() -> None:
     told = result(0)
     names = [column["name"] for column in told["tables"]["verdict"]["columns"]]
-    finding = {"rank_count": 1, "harm": "stuck", "code": "NT-C08", "session": "A",
+    finding = {"rank": 1, "harm": "stuck", "code": "NT-C08", "session": "A",
                "subject": "ORDERS > billing", "advice": "Start the client.",
                "sentence": "stuck for 58 s: no subscriber", "start_at_us": 0,
                "evidence": "ack floor 0, 590 pending, 0 of 1000 unacknowledged"}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,7 @@ def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
     assert moments == [1_795_455_558_023_120, None]
     assert store.gold(table).columns == ["begun_at_us", "lasted_us"]
     assert "| begun_at | timestamp |" in dictionary([table])
+    assert "One row per `begun_at_us`." in dictionary([replace(table, key=("begun_at_us",))])
 
 
 def plan(rows: DataFrame) -> str:

@@ -117,8 +117,8 @@ def test_the_speeds_of_a_replay_are_listed_in_one_module() -> None:
 
 def test_the_defaults_of_an_analysis_are_written_in_one_module() -> None:
     assert len(users(r"\"1g\"")) == 1
-    fields = r"(bucket_s|rows_count|partitions_count|memory): \w+ = [1-9\"]"
-    options = r"\"--(bucket|rows|partitions|memory|stuck-after)\"[^)]*\bdefault=[\d\"]"
+    fields = r"(bucket_s|rows_count|memory): \w+ = [1-9\"]"
+    options = r"\"--(bucket|rows|memory|stuck-after)\"[^)]*\bdefault=[\d\"]"
     assert users(fields) == set()
     assert users(options) == set()
 

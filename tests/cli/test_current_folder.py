@@ -131,7 +131,7 @@ import os, sys
 from pathlib import Path
 from natstui.analysis.spark.session import SparkSettings, open_session
 before = dict(os.environ)
-spark = open_session(SparkSettings(Path(sys.argv[1]), "local[1]", partitions_count=1))
+spark = open_session(SparkSettings(Path(sys.argv[1]), "local[1]"))
 print(*sorted(name for name in os.environ if "PYTHON" in name and name not in before))
 print(*spark.sparkContext.parallelize([42], 1).map(lambda n: (sys.executable, n)).first())
 spark.stop()

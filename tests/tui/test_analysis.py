@@ -36,7 +36,7 @@ from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, fed, viewing
 
 VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at_us",
-                 "end_at_us", "weight_count", "harm", "code", "advice")  # fmt: skip
+                 "end_at_us", "weight", "harm", "code", "advice")  # fmt: skip
 
 
 def table(names: tuple[str, ...], *rows: tuple[Value, ...], cut: bool = False) -> ResultTable:
@@ -87,7 +87,7 @@ def test_the_verdict_stands_first_and_a_cut_table_says_where_the_rest_is() -> No
 
 
 def test_everything_and_the_worst_consumers_are_drawn_on_one_axis() -> None:
-    names = ("session", "rank_count", "stream", "consumer", "bucket_at_us", "width_s",
+    names = ("session", "rank", "stream", "consumer", "bucket_at_us", "width_s",
              "published_per_s", "delivered_per_s", "pending_msgs", "repeated_msgs")  # fmt: skip
     at_us = [1_790_000_000_000_000 + second * 5_000_000 for second in range(3)]
     rows = [("A", 0, None, None, at, 5, 10.0, 8.0, 90.0, 0) for at in at_us]

@@ -19,7 +19,7 @@ from natstui.analysis.folders import files_of, glob_escaped
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.files import open_plain
 
-PIPELINE_VERSION = 10
+PIPELINE_VERSION = 11
 """Raised when bronze and silver of older runs must be made again."""
 
 FILES = "records-*.jsonl*"

@@ -13,8 +13,8 @@ from natstui.analysis.bronze import schema
 from natstui.analysis.bronze.records import POLL, class_of, record, with_polls
 
 _OF_LINE = (
-    "session string, segment string, place bigint, kind string, line_count int, part_count int, "
-    "parts_count int, length_bytes bigint, readable boolean"
+    "session string, segment string, record_id bigint, kind string, line_number int, "
+    "part_number int, parts_count int, length_bytes bigint, readable boolean"
 )
 KEPT = (
     "engine_started", "link_changed", "configured", POLL, "unavailable", "restored", "advisory",
@@ -29,8 +29,8 @@ are records."""
 def line_schema() -> str:
     """Return the columns of the table `line` as DDL: what is known of each line, and each kind.
 
-    `place` is the number of the record in its segment, or one of its own that is negative;
-    `line_count`, `part_count` and `parts_count` are the numbers at a line's end.
+    `record_id` is the number of the record in its segment, or one of its own that is negative;
+    `line_number`, `part_number` and `parts_count` are the numbers at a line's end.
     """
     fields = {kind: schema.ddl_fields(class_of(kind)) for kind in KEPT}
     fields[POLL] = schema.poll_fields()
@@ -65,15 +65,15 @@ def _read_text(spark: SparkSession, paths: list[str]) -> DataFrame:
         F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
         F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
-        _number(tail, 1, "line_count"),
-        _number(tail, 2, "part_count"),
+        _number(tail, 1, "line_number"),
+        _number(tail, 2, "part_number"),
         _number(tail, 3, "parts_count"),
         (F.octet_length("value") + 1).alias("length_bytes"),
         _whole(F.col("value")).alias("whole"),
         "value",
     )
     without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
-    return lines.withColumn("place", F.coalesce("line_count", without_number))
+    return lines.withColumn("record_id", F.coalesce("line_number", without_number))
 
 
 def parsed(lines: DataFrame, kinds: set[str]) -> DataFrame:
@@ -106,7 +106,7 @@ def _without_marks(column: StructField, known: list[str]) -> str:
 
 
 def _of_kind(kind: str) -> Column:
-    found = record(F.col("value"), class_of(kind), F.col("line_count"))
+    found = record(F.col("value"), class_of(kind), F.col("line_number"))
     return F.when(F.col("whole") & (F.col("kind") == kind), found)
 
 

@@ -174,16 +174,16 @@ def _later(cls: type) -> set[str]:
     return {*later_columns(cls)} - {*PACKED_AS.values()}
 
 
-def record(value: Column, cls: type, line_count: Column) -> Column:
+def record(value: Column, cls: type, line_number: Column) -> Column:
     """Return a line as a struct of the fields of its class; null for a bad line.
 
-    `line_count` is the number at its end: what begins as another line than it ends is two lines
+    `line_number` is the number at its end: what begins as another line than it ends is two lines
     without what was between them.
     """
     ddl = _with_number(ddl_fields(cls))
 
     def sound(line: Column) -> Column:
-        return _is_sound(line, line_count) & ~_any(_broken_struct(line, cls))
+        return _is_sound(line, line_number) & ~_any(_broken_struct(line, cls))
 
     # In an array, because a lambda is given the parsed line, and a condition would parse again.
     parsed = F.transform(F.array(F.from_json(value, ddl, OPTIONS)), partial(_repaired, value, ddl))
@@ -200,8 +200,8 @@ def _repaired(value: Column, ddl: str, line: Column) -> Column:
     return F.when(huge, F.from_json(clamped(value), ddl, OPTIONS)).otherwise(line)
 
 
-def _is_sound(line: Column, line_count: Column) -> Column:
-    return line[CORRUPT].isNull() & line["line"].eqNullSafe(line_count)
+def _is_sound(line: Column, line_number: Column) -> Column:
+    return line[CORRUPT].isNull() & line["line"].eqNullSafe(line_number)
 
 
 def with_polls(lines: DataFrame) -> DataFrame:
@@ -215,7 +215,7 @@ def with_polls(lines: DataFrame) -> DataFrame:
     rows = rows.withColumn(POLL, _repaired(value, ddl, F.col(POLL)))
     poll = F.col(POLL)
     is_broken = _any(_broken_poll(poll))
-    sound = _is_sound(poll, F.col("line_count")) & ~is_broken
+    sound = _is_sound(poll, F.col("line_number")) & ~is_broken
     return rows.withColumn(POLL, F.when(sound, poll))
 
 

@@ -19,13 +19,14 @@ from natstui.analysis.bronze.schema import SCHEMA_VERSIONS
 from natstui.analysis.folders import glob_escaped, unescaped
 from natstui.errors import AnalysisError
 
-_HEADER_LIMIT = 10_000
 SHOWN_OF_HEADER = (
     "cluster", "target", "account", "server_name", "server_version", "natstui_version",
     "interval_s", "payloads", "redacted", "dropped",
 )  # fmt: skip
 """Fields of session.json that a report shows."""
 _HERE = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
+_GENERATED = re.compile(r"N[A-Z2-7]{55}")
+"""The name of a server that was given none: it has another one after each start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,12 @@ class Source:
     """The cluster that was recorded, or the server without one; empty when it is not known."""
     header: dict[str, Any] = field(default_factory=dict, compare=False)
     """What its session.json says of the recording: `SHOWN_OF_HEADER`, as far as it does."""
+
+    @property
+    def system(self) -> tuple[str, str]:
+        """The server or cluster, and the account: what sessions of the same can be compared by."""
+        named = "" if _GENERATED.fullmatch(self.server) else self.server
+        return named or str(self.header.get("target", "")), str(self.header.get("account", ""))
 
     @property
     def path(self) -> Path | None:
@@ -77,7 +84,7 @@ def _headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
         return
     try:
         text = spark.read.text(f"{pattern}/session.json", wholetext=True)
-        rows = text.select("value", F.col("_metadata.file_path").alias("path")).take(_HEADER_LIMIT)
+        rows = text.select("value", F.col("_metadata.file_path").alias("path")).collect()
     except AnalysisException as error:
         if "PATH_NOT_FOUND" not in str(error):
             raise

@@ -28,16 +28,17 @@ ACK_TIME = Table(
           in PERCENTILES.items()),
         ("max_us", "double", "Largest"),
     ),
+    key=("session", "stream", "consumer"),
 )  # fmt: skip
 
 
 def ack_time(silver: Silver) -> DataFrame:
-    """Return the table `ack_time_summary`."""
+    """Return `ack_time_summary`: one row per name of a consumer, from its sampled acks."""
     times = merged(silver.ack_time.where(F.col("latencies_count") > 0), _NAMES)
     counts = silver.ack_time.groupBy(*_NAMES).agg(
         *(F.sum(name).alias(name) for name in ("repeated_count", "left_out_count"))
     )
-    rows = times.join(F.broadcast(counts), _NAMES)
+    rows = times.join(counts, _NAMES)
     return ACK_TIME.contract(rows.withColumnRenamed("latencies_count", "samples_count"))
 
 

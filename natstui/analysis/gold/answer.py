@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ RECORDING = "recording"
 class Given:
     """What an answer is computed from."""
 
-    sessions: tuple[str, ...]
+    systems: Mapping[str, tuple[str, str]]
+    """The server and the account of each session."""
     silver: Silver
     thresholds: Thresholds
     gold: Callable[[str], DataFrame]

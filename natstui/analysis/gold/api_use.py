@@ -22,24 +22,17 @@ API_USE = Table(
         ("errors_count", "bigint", "Requests of the account that failed since the previous poll"),
         ("rtt_median_us", "double", "Median round-trip time of the recorder's requests"),
     ),
+    key=("session", "bucket_at_us"),
 )
 
 
 def api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return the table `api_use`."""
-    order = Window.partitionBy("session").orderBy("mono_us")
-    polls = silver.poll.where(F.col("api_errors_count").isNotNull())
-
-    def more(name: str) -> Column:
-        """Return the change; a counter that goes back began again, with another meta leader."""
-        now, before = F.col(name), F.lag(name).over(order)
-        return F.coalesce(F.when(now < before, now).otherwise(now - before), F.lit(0))
-
-    polls = polls.withColumns(
+    """Return `api_use`: one row per session and interval, from its polls."""
+    polls = silver.poll.where(F.col("api_errors_count").isNotNull()).withColumns(
         {
-            "more_requests": more("api_requests_count"),
-            "more_errors": more("api_errors_count"),
-            "bucket_at_us": bucket_start(F.col("at_us"), thresholds),
+            "more_requests": since_last_poll("api_requests_count"),
+            "more_errors": since_last_poll("api_errors_count"),
+            "bucket_at_us": bucket_start("at_us", thresholds.bucket_us),
         }
     )
     rows = polls.groupBy("session", "bucket_at_us").agg(
@@ -48,6 +41,16 @@ def api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.median("api_rtt_us").alias("rtt_median_us"),
     )
     return API_USE.contract(rows)
+
+
+def since_last_poll(name: str) -> Column:
+    """Return how much a counter of the account grew since the poll before.
+
+    One that goes back began again, with the server or with another meta leader.
+    """
+    order = Window.partitionBy("session").orderBy("mono_us")
+    now, before = F.col(name), F.lag(name).over(order)
+    return F.coalesce(F.when(now < before, now).otherwise(now - before), F.lit(0))
 
 
 PLACE = 125

@@ -25,10 +25,11 @@ AVAILABILITY = Table(
         ("start_at_us", "bigint", "From when"),
         ("end_at_us", "bigint", "End of the period; null for a moment, or if it did not end"),
         ("duration_s", "double", "Between the two"),
-        ("value_count", "double", "Size; gap and clock_step: s; api_slow: median µs; "
+        ("value", "double", "Size; gap and clock_step: s; api_slow: median µs; "
                                   "replica_lag: entries"),
         ("detail", "string", "More about it"),
     ),
+    key=("session", "kind", "stream", "consumer", "start_at_us", "detail"),
 )  # fmt: skip
 
 UNREACHABLE_POLLS = 3
@@ -36,7 +37,7 @@ UNREACHABLE_POLLS = 3
 
 
 def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return the table `availability`."""
+    """Return `availability`: one row per period or moment, from polls, events and samples."""
     parts = (
         _gaps(silver.poll),
         _clock_steps(silver.poll),
@@ -71,7 +72,7 @@ def _row(
         consumer.cast("string").alias("consumer"),
         start.cast("bigint").alias("start_at_us"),
         (nothing if end is None else end).cast("bigint").alias("end_at_us"),
-        (nothing if value is None else value).cast("double").alias("value_count"),
+        (nothing if value is None else value).cast("double").alias("value"),
         detail.cast("string").alias("detail"),
     ]
 
@@ -157,12 +158,12 @@ def _slow(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return the buckets whose median round trip stands out from the session's."""
     rows = poll.where(F.col("api_rtt_us").isNotNull())
     usual = rows.groupBy("session").agg(F.median("api_rtt_us").alias("usual_us"))
-    bucket = bucket_start(F.col("at_us"), thresholds).alias("start")
+    bucket = bucket_start("at_us", thresholds.bucket_us).alias("start")
     rows = rows.groupBy("session", bucket).agg(F.median("api_rtt_us").alias("median_us"))
     rows = rows.join(F.broadcast(usual), "session")
     slow = F.col("median_us") >= thresholds.api_slow_factor_ratio * F.col("usual_us")
     rows = rows.where(slow).withColumn("stream", F.lit(None))
-    end = F.col("start") + thresholds.bucket_s * 1_000_000
+    end = F.col("start") + thresholds.bucket_us
     detail = F.format_string("usual %.0f µs", F.col("usual_us"))
     return rows.select(_row("api_slow", F.col("start"), end, F.col("median_us"), detail))
 
@@ -181,10 +182,10 @@ def _leader_changes(silver: Silver) -> DataFrame:
 
 def _samples(silver: Silver) -> DataFrame:
     """Return stretches in which a stream had no leader, or a replica was away or far behind."""
-    far = F.col("peer_lag_msgs") > PEER_LAG_MSGS
+    lags = F.col("peer_lag_msgs") > PEER_LAG_MSGS
     away = F.col("away_peers_count") > 0
     absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
-    trouble = F.when(absent, "leader_absent").when(away, "replica_away").when(far, "replica_lag")
+    trouble = F.when(absent, "leader_absent").when(away, "replica_away").when(lags, "replica_lag")
     rows = silver.stream_sample.withColumn("trouble", trouble)
     # Only replicated streams can lose a leader or a replica.
     rows = rows.where(F.col("peers_count") > 0)
@@ -203,9 +204,8 @@ def _samples(silver: Silver) -> DataFrame:
     detail = F.when(F.col("away_count") > 0, away).when(
         F.col("lag_msgs") > PEER_LAG_MSGS, F.concat(behind, F.lit(" behind"))
     )
-    return found.select(
-        _row(F.col("trouble"), F.col("start"), F.col("end"), F.col("lag_msgs"), detail)
-    )
+    entries = F.when(F.col("trouble") == "replica_lag", F.col("lag_msgs"))
+    return found.select(_row(F.col("trouble"), F.col("start"), F.col("end"), entries, detail))
 
 
 _WEIGHTS = {
@@ -230,10 +230,10 @@ def away_or_slow(stretches: DataFrame) -> DataFrame:
     lasted = F.when(known, F.concat(F.lit(" for "), time_text("duration_s"))).otherwise("")
     sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), lasted)
     is_step = F.col("kind") == "clock_step"
-    told = F.when(is_step, "all times are shown as if the clock had not been set").otherwise(
+    evidence = F.when(is_step, "all times are shown as if the clock had not been set").otherwise(
         F.coalesce("detail", F.lit(""))
     )
-    words = (F.when(is_step, F.col("detail")).otherwise(sentence), told)
+    words = (F.when(is_step, F.col("detail")).otherwise(sentence), evidence)
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.lit("monitoring"))
     weight = weights[F.col("kind")] + long
     return finding(stretches, "availability", subject, weight, words, F.col("kind"))

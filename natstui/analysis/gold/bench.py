@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
 from natstui.analysis.gold.answer import Answer, counted, finding
+from natstui.analysis.gold.rates import SECOND_US, bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY
@@ -36,6 +37,7 @@ BENCH_STEADY = Table(
         ("duration_s", "double", "Between the two"),
         ("dropped_s", "double", "Seconds before the steady part: warm-up and ramp"),
     ),
+    key=(*RUN_NAMES, "role", "counter"),
 )
 
 
@@ -47,7 +49,7 @@ def slots(silver: Silver) -> DataFrame:
             for name, column in COUNTERS.items()
         )
     )
-    second = F.col("at_us") - F.pmod("at_us", F.lit(1_000_000))
+    second = bucket_start("at_us", SECOND_US)
     rows = silver.bench_interval.select(
         *RUN_NAMES, "role", "worker_id", second.alias("slot_at_us"), F.inline(pairs)
     )
@@ -56,7 +58,7 @@ def slots(silver: Silver) -> DataFrame:
 
 
 def bench_steady(slotted: DataFrame) -> DataFrame:
-    """Return the table `bench_steady`."""
+    """Return `bench_steady`: one row per run, role and counter, from messages per second."""
     keys = [*RUN_NAMES, "role", "counter"]
     together = slotted.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     together = together.where(F.col("msgs") > 0)
@@ -103,11 +105,15 @@ BENCH_THROUGHPUT = Table(
             "How evenly workers share the load (Jain's index, 1: evenly); null for one worker",
         ),
     ),
+    key=(*RUN_NAMES, "role", "worker_id", "counter"),
 )
 
 
 def bench_throughput(slotted: DataFrame, steady: DataFrame) -> DataFrame:
-    """Return the table `bench_throughput`; a second without a report counts as 0."""
+    """Return `bench_throughput`: one row per run, role, counter and worker, or all workers.
+
+    A second without a report counts as 0.
+    """
     keys = [*RUN_NAMES, "role", "counter"]
     workers = _padded(slotted, steady, [*keys, "worker_id"])
     totals = workers.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
@@ -174,13 +180,14 @@ BENCH_LATENCY_SUMMARY = Table(
           in PERCENTILES.items()),
         ("max_us", "double", "Largest"),
     ),
+    key=(*RUN_NAMES, "metric", "corrected"),
 )  # fmt: skip
 
 BEFORE_MEASURING = ("starting", "warmup", "ramp")
 
 
 def bench_latency_summary(silver: Silver) -> DataFrame:
-    """Return the table `bench_latency_summary`."""
+    """Return `bench_latency_summary`: one row per run and kind of latency."""
     keys = [*RUN_NAMES, "metric", "corrected"]
     early = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
     return BENCH_LATENCY_SUMMARY.contract(merged(silver.bench_latency.where(~early), keys))
@@ -234,29 +241,32 @@ BENCH_ACCOUNT = Table(
         ),
         ("closes", "boolean", "Whether these sums match the benchmark's own report"),
     ),
+    key=("session", "run_id"),
 )
 
 
 def bench_account(silver: Silver) -> DataFrame:
-    """Return the table `bench_account`; `closes` holds the sums to the benchmark's own."""
+    """Return `bench_account`: one row per run; `closes` holds the sums to the benchmark's own."""
     names = [
         "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
         "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
     ]  # fmt: skip
     sums = silver.bench_interval.groupBy(*RUN_NAMES).agg(*(F.sum(n).alias(n) for n in names))
-    said = silver.bench_result.select(
+    results = silver.bench_result.select(
         *RUN_NAMES,
         "title",
         "verdict",
         "lost_msgs",
-        *(F.col(name).alias(f"said_{name}") for name in ("sent_msgs", "acked_msgs",
+        *(F.col(name).alias(f"reported_{name}") for name in ("sent_msgs", "acked_msgs",
                                                          "received_msgs")),
     )  # fmt: skip
-    rows = sums.join(F.broadcast(said), RUN_NAMES, "left")
+    rows = sums.join(F.broadcast(results), RUN_NAMES, "left")
     answered = [F.col(name) for name in names[1:5]]
     acknowledged = answered[0] + answered[1] + answered[2] + answered[3]
     left = F.when(acknowledged > 0, F.col("sent_msgs") - acknowledged)
-    agree = [F.col(n) == F.col(f"said_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")]
+    agree = [
+        F.col(n) == F.col(f"reported_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")
+    ]
     return BENCH_ACCOUNT.contract(
         rows.withColumns({"unaccounted_msgs": left, "closes": agree[0] & agree[1] & agree[2]})
     )
@@ -280,7 +290,7 @@ BENCH_KNEE = Table(
             "string",
             "Kind of latency: ack, e2e, store, rtt or response, from the due time",
         ),
-        ("level_count", "bigint", "Number of the load level; 1 is the lowest load"),
+        ("level", "bigint", "Number of the load level; 1 is the lowest load"),
         ("load_per_s", "double", "Messages sent per second at this level"),
         ("p99_us", "double", "99th percentile of the latencies at this level"),
         (
@@ -289,22 +299,23 @@ BENCH_KNEE = Table(
             "Whether this is the knee: the highest load before latency rises sharply",
         ),
     ),
+    key=(*RUN_NAMES, "metric", "level"),
 )
 
 
 def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
-    """Return the table `bench_knee`: seconds sorted into levels by what was sent in them."""
+    """Return `bench_knee`: one row per run, metric and level of what was sent in a second."""
     sent = slotted.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
     load = sent.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
     order = Window.partitionBy(*RUN_NAMES).orderBy("load", "slot_at_us")
-    load = load.withColumn("level_count", F.ntile(LEVELS_COUNT).over(order))
-    second = F.col("at_us") - F.pmod("at_us", F.lit(1_000_000))
+    load = load.withColumn("level", F.ntile(LEVELS_COUNT).over(order))
+    second = bucket_start("at_us", SECOND_US)
     rows = silver.bench_latency.where("corrected").withColumn("slot_at_us", second)
     rows = rows.join(F.broadcast(load), [*RUN_NAMES, "slot_at_us"])
-    keys = [*RUN_NAMES, "metric", "level_count"]
+    keys = [*RUN_NAMES, "metric", "level"]
     levels = merged(rows, keys).select(*keys, "p99_us")
-    loads = load.groupBy(*RUN_NAMES, "level_count").agg(F.avg("load").alias("load_per_s"))
-    levels = levels.join(F.broadcast(loads), [*RUN_NAMES, "level_count"])
+    loads = load.groupBy(*RUN_NAMES, "level").agg(F.avg("load").alias("load_per_s"))
+    levels = levels.join(F.broadcast(loads), [*RUN_NAMES, "level"])
     least = F.min("p99_us").over(Window.partitionBy(*RUN_NAMES, "metric"))
     return BENCH_KNEE.contract(levels.withColumn("least", least).withColumn("knee", _knee()))
 
@@ -312,13 +323,13 @@ def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
 def _knee() -> Column:
     """Return whether a level is the last one before the p99 breaks away, and stays away."""
     levels = Window.partitionBy(*RUN_NAMES, "metric")
-    whole = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level_count"))
+    whole = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level"))
     last = F.max(whole).over(levels)
-    breaks = F.max("level_count").over(levels) > last
-    usual = F.when(F.col("level_count") >= USUAL_LEVEL, F.col("load_per_s"))
+    breaks = F.max("level").over(levels) > last
+    usual = F.when(F.col("level") >= USUAL_LEVEL, F.col("load_per_s"))
     lowest, highest = F.min(usual).over(levels), F.max(usual).over(levels)
     rises = highest >= LEAST_RISE_RATIO * lowest
-    return F.coalesce((F.col("level_count") == last) & breaks & rises, F.lit(False))
+    return F.coalesce((F.col("level") == last) & breaks & rises, F.lit(False))
 
 
 UNBALANCED = "does not add up"
@@ -399,12 +410,12 @@ ANSWERS = (
         section=_section(
             "Load at which latency rises sharply",
             "metric",
-            "level_count",
+            "level",
             "load_per_s",
             "p99_us",
             "knee",
         ),
-        sorted_by=("session", "run_id", "metric", "level_count"),
+        sorted_by=("session", "run_id", "metric", "level"),
         made_of=(BENCH_LATENCY,),
     ),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from types import ModuleType
 from pyspark.sql import DataFrame
 
 from natstui.analysis import gold as folder
+from natstui.analysis.bronze.sources import Source
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import findings, verdict
 from natstui.analysis.gold.answer import Answer, Given
@@ -41,7 +42,7 @@ ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHERS), *findings.ANSWERS, *_OTH
 TABLES = tuple(answer.table for answer in ANSWERS)
 
 
-def build_gold(store: Store, sessions: list[str], thresholds: Thresholds, step: Step) -> None:
+def build_gold(store: Store, sources: list[Source], thresholds: Thresholds, step: Step) -> None:
     """Compute and write every answer; `step` gets the name of each table."""
     answers = {answer.table.name: answer for answer in ANSWERS}
 
@@ -51,8 +52,9 @@ def build_gold(store: Store, sessions: list[str], thresholds: Thresholds, step: 
     def gold(name: str) -> DataFrame:
         return store.gold(answers[name].table)
 
-    silver = read_silver(store, sessions)
-    given = Given(tuple(sessions), silver, thresholds, gold, is_empty, store.known_rows)
+    systems = {source.session: source.system for source in sources}
+    silver = read_silver(store, [*systems])
+    given = Given(systems, silver, thresholds, gold, is_empty, store.known_rows)
     needs = {name: answer.needs for name, answer in answers.items()}
     for name in TopologicalSorter(needs).static_order():
         step(name.replace("_", " "))

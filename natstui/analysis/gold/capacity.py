@@ -7,8 +7,10 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, counted, finding, time_text
+from natstui.analysis.gold.api_use import since_last_poll
 from natstui.analysis.gold.telling.forecast import (
     between,
+    foreseen_s,
     full_in_s,
     growth_sums,
     is_certain,
@@ -16,14 +18,14 @@ from natstui.analysis.gold.telling.forecast import (
     left_s,
     near_or_soon,
     numbered_parts,
-    told_s,
     with_growth,
 )
+from natstui.analysis.gold.telling.picture import widths_of, with_members
 from natstui.analysis.gold.telling.unseen import UNSEEN, with_unseen
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
+from natstui.analysis.tables import SESSION, STREAM_IDENTITY, STREAM_KEY, Table, columns
 from natstui.model.findings.thresholds import FULL_SHARE, STALE_S
 
 _NOT_TOLD = "null: never, or the recording is too short to know"
@@ -74,6 +76,7 @@ CAPACITY = Table(
             "How often the last sequence decreased: the stream was restored",
         ),
     ),
+    key=STREAM_KEY,
 )
 
 ACCOUNT_CAPACITY = Table(
@@ -87,6 +90,7 @@ ACCOUNT_CAPACITY = Table(
         ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NOT_TOLD}"),
         ("api_errors_count", "bigint", "API errors during the recording"),
     ),
+    key=("session",),
 )
 
 
@@ -94,15 +98,14 @@ _LEVELS = ("msgs", "bytes")
 
 
 def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the table `capacity`."""
-    identity = [c.name for c in STREAM_IDENTITY]
-    rows = _grown(stream_rate, identity, thresholds)
+    """Return `capacity`: one row per stream, from its rates and its configuration."""
+    rows = _grown(stream_rate, thresholds)
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
     limits = streams.select(
-        *identity, "max_msgs", "max_bytes", "max_age_ns", "max_msgs_per_subject", "discard"
+        *STREAM_KEY, "max_msgs", "max_bytes", "max_age_ns", "max_msgs_per_subject", "discard"
     )
-    rows = rows.join(F.broadcast(limits), identity, "left")
-    rows = rows.join(F.broadcast(_subjects(silver.stream_sample)), "series_id", "left")
+    rows = rows.join(limits, [*STREAM_KEY], "left")
+    rows = rows.join(_subjects(silver.stream_sample), "series_id", "left")
     rows = with_unseen(rows, stream_rate, stream_rate)
     for what in _LEVELS:
         rows = with_growth(rows, f"{what}_pace", thresholds.bucket_s)
@@ -116,8 +119,8 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     rows = rows.withColumns(
         {
             "message_bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
-            "msgs_full_in_s": told_s(F.col("msgs_left_s"), F.col("watched_s")),
-            "bytes_full_in_s": told_s(bytes_left_s, F.col("watched_s")),
+            "msgs_full_in_s": foreseen_s(F.col("msgs_left_s"), F.col("watched_s")),
+            "bytes_full_in_s": foreseen_s(bytes_left_s, F.col("watched_s")),
         }
     )
     ends = {"earliest_s": "_most", "latest_s": "_least"}
@@ -126,7 +129,7 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     )
 
 
-def _grown(stream_rate: DataFrame, identity: list[str], thresholds: Thresholds) -> DataFrame:
+def _grown(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return what each stream keeps, how it grew, and how its growth differed over time."""
     # What little of a bucket was watched says little of the growth.
     whole = F.col("covered_s") >= thresholds.bucket_s / 2
@@ -136,7 +139,7 @@ def _grown(stream_rate: DataFrame, identity: list[str], thresholds: Thresholds) 
     }
     rows = numbered_parts(stream_rate.withColumns(paces), ["series_id"], "bucket_at_us", [*paces])
     watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
-    return rows.groupBy("series_id", *identity).agg(
+    return rows.groupBy("series_id", *STREAM_KEY).agg(
         F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
         F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
         F.max_by("first_at_us", "bucket_at_us").alias("first_at_us"),
@@ -188,24 +191,20 @@ def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
     """Return the time until the first limit at the `_most` or the `_least` growth."""
     ends = []
     for what in _LEVELS:
-        pace, told = f"{what}_pace", F.col(f"{what}_full_in_s")
+        pace, full_s = f"{what}_pace", F.col(f"{what}_full_in_s")
         room = F.col(f"max_{what}") - F.col(f"stored_{what}")
         known = F.when(is_known(pace), left_s(pace, room, thresholds.bucket_s, end))
-        ends.append(F.when(told == 0, F.lit(0.0)).when(told > 0, known))
+        ends.append(F.when(full_s == 0, F.lit(0.0)).when(full_s > 0, known))
     return F.least(*ends)
 
 
 def account_capacity(silver: Silver) -> DataFrame:
-    """Return the table `account_capacity`."""
+    """Return `account_capacity`: one row per session, from its polls."""
     polls = silver.poll.where(F.col("storage_bytes").isNotNull())
-    # In UTC without the steps of the clock: the monotonic clock of older recorders, and of an
-    # engine that began again, does not count on while the machine sleeps.
+    # In UTC without the steps of the clock: the monotonic clock of older recorders does not count
+    # on while the machine sleeps.
     used, seconds = F.col("storage_bytes"), F.col("at_us").cast("double") / 1e6
-    errors, order = F.col("api_errors_count"), Window.partitionBy("session").orderBy("at_us")
-    before = F.lag(errors).over(order)
-    # A counter that goes back began again, with the server or with another meta leader.
-    more = F.when(errors < before, errors).otherwise(errors - before)
-    polls = polls.withColumn("more_errors_count", F.coalesce(more, F.lit(0)))
+    polls = polls.withColumn("more_errors_count", since_last_poll("api_errors_count"))
     rows = polls.groupBy("session").agg(
         F.max_by("storage_bytes", "at_us").alias("storage_bytes"),
         F.max_by("max_storage_bytes", "at_us").alias("max_storage_bytes"),
@@ -217,8 +216,8 @@ def account_capacity(silver: Silver) -> DataFrame:
         (F.max(seconds) - F.min(seconds)).alias("watched_s"),
     )
     full = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
-    told = told_s(full, F.col("watched_s"))
-    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", told))
+    full = foreseen_s(full, F.col("watched_s"))
+    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", full))
 
 
 def bytes_are_full() -> Column:
@@ -249,6 +248,7 @@ LOAD = Table(
         ),
         ("pending_mean_msgs", "double", "Mean of unprocessed messages, all consumers together"),
     ),
+    key=("session", "bucket_at_us"),
 )
 
 
@@ -262,33 +262,51 @@ BUSIEST = Table(
         ("grown_bytes_per_s", "double", "Growth of the stored bytes, all streams together"),
         ("delivered_per_s", "double", "Deliveries, all consumers together"),
         ("pending_mean_msgs", "double", "Mean of unprocessed messages, all consumers together"),
-        ("busiest_count", "bigint", "1 for the busiest"),
+        ("rank", "bigint", "1 for the busiest"),
     ),
+    key=("session", "rank"),
 )
 
 
-def load(stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
-    """Return the table `load`."""
+def load(
+    silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame, thresholds: Thresholds
+) -> DataFrame:
+    """Return `load`: one row per session and interval.
+
+    That is the mean of all series in the interval, times how many there were at once.
+    """
     keys = ["session", "bucket_at_us"]
-    streams = stream_rate.groupBy(*keys).agg(
-        F.sum("published_per_s").alias("published_per_s"),
-        F.sum("grown_bytes_per_s").alias("grown_bytes_per_s"),
+    widths = widths_of(silver).withColumn("width_s", F.lit(thresholds.bucket_s))
+    members = F.max("members")
+
+    def per_s(name: str) -> Column:
+        return members * F.sum(name) / F.nullif(F.sum("covered_s"), F.lit(0.0))
+
+    streams = with_members(stream_rate, stream_rate, widths).groupBy(*keys)
+    consumers = with_members(consumer_rate, consumer_rate, widths).groupBy(*keys)
+    pending = F.sum(F.col("pending_mean_msgs") * F.col("samples_count")) / F.sum("samples_count")
+    rows = streams.agg(
+        per_s("published_msgs").alias("published_per_s"),
+        per_s("grown_bytes").alias("grown_bytes_per_s"),
+    ).join(
+        consumers.agg(
+            per_s("delivered_msgs").alias("delivered_per_s"),
+            per_s("settled_msgs").alias("settled_per_s"),
+            (members * pending).alias("pending_mean_msgs"),
+        ),
+        keys,
+        "full",
     )
-    consumers = consumer_rate.groupBy(*keys).agg(
-        F.sum("delivered_per_s").alias("delivered_per_s"),
-        F.sum("settled_per_s").alias("settled_per_s"),
-        F.sum("pending_mean_msgs").alias("pending_mean_msgs"),
-    )
-    return LOAD.contract(streams.join(consumers, keys, "full"))
+    return LOAD.contract(rows)
 
 
 def busiest(loads: DataFrame) -> DataFrame:
-    """Return the table `busiest`."""
+    """Return `busiest`: ten rows per session, the largest of `load`."""
     order = Window.partitionBy("session").orderBy(
         F.col("published_per_s").desc_nulls_last(), "bucket_at_us"
     )
-    rows = loads.withColumn("busiest_count", F.row_number().over(order))
-    return BUSIEST.contract(rows.where(F.col("busiest_count") <= BUSIEST_COUNT))
+    rows = loads.withColumn("rank", F.row_number().over(order))
+    return BUSIEST.contract(rows.where(F.col("rank") <= BUSIEST_COUNT))
 
 
 def soon_full(streams: DataFrame) -> DataFrame:
@@ -376,7 +394,9 @@ ANSWERS = (
     ),
     Answer(
         LOAD,
-        lambda given: load(given.gold("stream_rate"), given.gold("consumer_rate")),
+        lambda given: load(
+            given.silver, given.gold("stream_rate"), given.gold("consumer_rate"), given.thresholds
+        ),
         needs=("stream_rate", "consumer_rate"),
         sorted_by=("session", "bucket_at_us"),
         # It is drawn as a chart, which would be wrong if rows were left out.
@@ -388,10 +408,10 @@ ANSWERS = (
         needs=("load",),
         section=Section(
             "Busiest moments",
-            ("session", "busiest_count", "bucket_at_us", "published_per_s", "delivered_per_s",
+            ("session", "rank", "bucket_at_us", "published_per_s", "delivered_per_s",
              "pending_mean_msgs"),
             "Nothing was measured.",
         ),
-        sorted_by=("session", "busiest_count"),
+        sorted_by=("session", "rank"),
     ),
 )  # fmt: skip

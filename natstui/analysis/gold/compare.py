@@ -26,7 +26,12 @@ COMPARISON = Table(
     "Metrics of one or several sessions, compared with the baseline; of single streams and "
     "consumers only the metrics that changed.",
     columns(
-        ("baseline", "string", "The baseline: a session or several; default: the earliest"),
+        (
+            "baseline",
+            "string",
+            "The baseline: a session or several; default: the earliest of "
+            "the same server and account",
+        ),
         ("compared", "string", "The session or sessions that are compared with the baseline"),
         ("metric", "string", "What was compared"),
         ("stream", "string", "Name of the stream; null: all streams together"),
@@ -55,6 +60,7 @@ COMPARISON = Table(
             "if all were compared",
         ),
     ),
+    key=("baseline", "compared", "metric", "stream", "consumer"),
 )
 
 
@@ -64,26 +70,26 @@ def changed(comparisons: DataFrame) -> DataFrame:
     rows = rows.withColumnRenamed("compared", "session")
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), "metric").alias("subject")
     size = F.least(F.coalesce(F.abs("mean_change") * 50, F.lit(25.0)), F.lit(25.0))
-    told = F.struct((-size).alias("order"), "metric", "words", "interval")
+    each = F.struct((-size).alias("order"), "metric", "words", "interval")
     rows = rows.groupBy("session", "baseline", "verdict", subject).agg(
-        F.sort_array(F.collect_list(told)).alias("told"), F.max(size).alias("size")
+        F.sort_array(F.collect_list(each)).alias("differences"), F.max(size).alias("size")
     )
     weight = F.when(F.col("verdict") == "slower", 65).otherwise(30) + F.col("size")
-    words = F.array_join("told.words", "; ")
+    words = F.array_join("differences.words", "; ")
     sentence = F.concat("verdict", F.lit(" than "), "baseline", F.lit(": "), words)
-    evidence = F.array_join("told.interval", "; ")
+    evidence = F.array_join("differences.interval", "; ")
     words = (sentence, evidence)
     return finding(rows, "comparison", F.col("subject"), weight, words, F.col("verdict"))
 
 
 def _rows_of_run(given: Given) -> DataFrame:
-    """Return the table `comparison`; without rows when there is nothing to compare with."""
-    if len(given.sessions) < 2:
+    """Return `comparison`: one row per metric of all, of a stream or a consumer, and two sides."""
+    if len(given.systems) < 2:
         return given.known_rows(COMPARISON, [])
     values = block_values(given.silver, given.gold("load"), slots(given.silver))
     reduced, sample = reduce(values)
     return given.known_rows(
-        COMPARISON, with_sample(compare(reduced, given.thresholds.baseline), sample)
+        COMPARISON, with_sample(compare(reduced, given.thresholds.baseline, given.systems), sample)
     )
 
 
@@ -120,7 +126,7 @@ ANSWERS = (
             "Comparison",
             ("compared", "baseline", "stream", "consumer", "metric", "baseline_mean",
              "compared_mean", "mean_change", "low_change", "high_change", "verdict", "sample"),
-            "One session alone: nothing to compare with.",
+            "No two sessions of the same server and account: nothing to compare.",
         ),
         sorted_by=("compared", "stream", "consumer", "metric"),
     ),

@@ -10,7 +10,7 @@ from natstui.analysis.gold.telling.family import PATTERN
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
 _LEAST_ALIKE = 2
 
@@ -35,6 +35,7 @@ EPHEMERAL = Table(
         ),
         ("pending_max_msgs", "bigint", "Largest number of unprocessed messages of one consumer"),
     ),
+    key=("session", "stream", "name"),
 )
 
 
@@ -43,11 +44,10 @@ def members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
 
     A name that a durable consumer of the stream could have too stands for nobody.
     """
-    identity = [column.name for column in CONSUMER_IDENTITY]
     durable = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
-    rows = consumer_rate.select(*identity).distinct()
+    rows = consumer_rate.select(*CONSUMER_KEY).distinct()
     rows = rows.where(F.regexp_like("consumer", F.lit(PATTERN)))
-    rows = rows.join(durable.select(*identity, "durable"), identity, "left")
+    rows = rows.join(durable.select(*CONSUMER_KEY, "durable"), [*CONSUMER_KEY], "left")
     name = F.concat(F.regexp_extract("consumer", PATTERN, 1), F.lit("*"))
     alike = Window.partitionBy("session", "stream", "name")
     rows = rows.withColumn("name", name).withColumns(
@@ -57,19 +57,18 @@ def members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
         }
     )
     kept = F.col("ephemeral") & (F.col("alike_count") >= _LEAST_ALIKE)
-    return rows.where(kept).select(*identity, "name")
+    return rows.where(kept).select(*CONSUMER_KEY, "name")
 
 
 def ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return the table `ephemeral`."""
-    identity = [column.name for column in CONSUMER_IDENTITY]
-    each = consumer_rate.groupBy(*identity).agg(
+    """Return `ephemeral`: one row per stream and beginning of names, from the rates."""
+    each = consumer_rate.groupBy(*CONSUMER_KEY).agg(
         F.sum("covered_s").alias("covered_s"),
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("pending_max_msgs").alias("pending_max_msgs"),
     )
-    rows = each.join(F.broadcast(members(silver, consumer_rate)), identity)
+    rows = each.join(members(silver, consumer_rate), [*CONSUMER_KEY])
     rows = rows.groupBy("session", "stream", "name").agg(
         F.count("*").alias("consumers_count"),
         F.median("covered_s").alias("watched_s"),
@@ -88,7 +87,7 @@ def as_families(findings: DataFrame, alike: DataFrame) -> DataFrame:
         F.concat_ws(" > ", "stream", "name").alias("all"),
         F.concat(F.lit("for example "), "consumer").alias("example"),
     ).distinct()
-    rows = findings.join(F.broadcast(names), ["session", "subject"], "left")
+    rows = findings.join(names, ["session", "subject"], "left")
     kept = [name for name in findings.columns if name not in ("subject", "evidence")]
     return rows.select(
         *kept,

@@ -14,6 +14,7 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns, looked_up
 from natstui.model.findings.catalogue.every import KINDS, RETIRED
 
+_ENTITY = ("session", "code", "stream", "consumer", "created_at_us", "part")
 FINDINGS = Table(
     "findings",
     "All findings as the screen showed them at the time, one row per period.",
@@ -40,6 +41,7 @@ FINDINGS = Table(
         ("numbers", "string", "The evidence as numbers, a JSON object"),
         ("severity_id", "bigint", "Sort order: the worst finding has the highest value"),
     ),
+    key=(*_ENTITY, "start_at_us", "end_at_us"),
 )
 FINDING_GROUPS = Table(
     "finding_groups",
@@ -59,23 +61,23 @@ FINDING_GROUPS = Table(
         ("sequences", "string", "Sequences of the messages that the finding named last"),
         ("severity_id", "bigint", "Sort order: the worst finding has the highest value"),
     ),
+    key=("session", "code", "subject"),
 )
-_ENTITY = ("session", "code", "stream", "consumer", "created_at_us", "part")
 
 
 def findings(silver: Silver) -> DataFrame:
-    """Return the table `findings`."""
+    """Return `findings`: one row per entity, code and period, from the recorded changes."""
     last = F.struct("until_at_us", F.col("text").alias("evidence"), "sequences", "numbers")
     # What came back may hold since the same moment as before: each end begins another span.
     in_order = Window.partitionBy(*_ENTITY).orderBy("at_us", F.isnull("until_at_us"))
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     code = F.coalesce(looked_up(F.col("code"), RETIRED, "string"), "code")
-    told = silver.finding.withColumn("code", code)
-    told = told.withColumn("span", F.count("until_at_us").over(before))
+    changes = silver.finding.withColumn("code", code)
+    changes = changes.withColumn("span", F.count("until_at_us").over(before))
     since = F.col("since_at_us").alias("start_at_us")
-    spans = told.groupBy(*_ENTITY, "span", since).agg(F.max_by(last, "at_us").alias("last"))
+    spans = changes.groupBy(*_ENTITY, "span", since).agg(F.max_by(last, "at_us").alias("last"))
     spans = spans.select(*_ENTITY, "span", "start_at_us", "last.*")
-    # One that was never told to be over, because the recorder was killed, ends with the next.
+    # One that was never changes to be over, because the recorder was killed, ends with the next.
     of_entity = Window.partitionBy(*_ENTITY).orderBy("start_at_us", "span")
     end = F.coalesce("until_at_us", F.lead("start_at_us").over(of_entity))
     polled = silver.poll.groupBy("session").agg(F.max("at_us").alias("polled_at_us"))
@@ -102,7 +104,7 @@ def _of_kind(name: str) -> Column:
 
 
 def groups(spans: DataFrame) -> DataFrame:
-    """Return the table `finding_groups`."""
+    """Return `finding_groups`: one row per subject and code in a session, from `findings`."""
     subject = F.concat_ws(" ", F.nullif(consumer_text(), F.lit("")), "part")
     named = F.when(subject == "", F.col("entity")).otherwise(subject)
     one = ("session", "severity", "severity_id", "code", "word", "subject")

@@ -14,11 +14,11 @@ from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.gold.telling.unseen import UNSEEN, with_unseen
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
 from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S, STALE_S
 
 UNKNOWN_GROWTH = "the recording is too short to know its growth"
-_MOST_ALIKE = 0.95
+_MOST_AUTOCORRELATION = 0.95
 _T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
 """Up to so many buckets, a slope must be so many times its error: Student's t, one-sided 0.995."""
 _T_OF_MANY = 2.85
@@ -68,20 +68,21 @@ LAG = Table(
             "Whether another consumer of the stream had the same name before",
         ),
     ),
+    key=CONSUMER_KEY,
 )
 
 
 def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the table `lag` from the rates per bucket."""
-    ends = consumer_rate.groupBy("series_id").agg(F.max("bucket_at_us").alias("end_at_us"))
-    recent_us = RECENT_BUCKETS * thresholds.bucket_s * 1_000_000
-    rows = consumer_rate.join(F.broadcast(ends), "series_id")
+    """Return `lag`: one row per consumer, from its rates; the slope is that of least squares."""
+    end_at_us = F.max("bucket_at_us").over(Window.partitionBy("series_id"))
+    rows = consumer_rate.withColumn("end_at_us", end_at_us)
+    recent_us = RECENT_BUCKETS * thresholds.bucket_us
     recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
     # The middle of what was watched: of the first and the last bucket that may be seconds.
     rows = rows.withColumn("minute", (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6)
     rows = _with_residuals(rows)
     pending, samples, minutes = map(F.col, ("pending_mean_msgs", "samples_count", "minute"))
-    rows = rows.groupBy("series_id", *(c.name for c in CONSUMER_IDENTITY)).agg(
+    rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
         F.min("bucket_at_us").alias("first_at_us"),
         F.max("bucket_at_us").alias("last_at_us"),
         F.sum("covered_s").alias("watched_s"),
@@ -119,8 +120,11 @@ def _slope_error() -> Column:
     """
     n, residual = F.count("*"), F.col("residual")
     squares = F.sum(residual * residual)
-    alike = F.sum(residual * F.col("residual_before")) / F.nullif(squares, F.lit(0.0))
-    r = F.least(F.greatest(F.coalesce(alike, F.lit(0.0)), F.lit(0.0)), F.lit(_MOST_ALIKE))
+    autocorrelation = F.sum(residual * F.col("residual_before")) / F.nullif(squares, F.lit(0.0))
+    r = F.least(
+        F.greatest(F.coalesce(autocorrelation, F.lit(0.0)), F.lit(0.0)),
+        F.lit(_MOST_AUTOCORRELATION),
+    )
     spread = F.regr_sxx(F.col("pending_mean_msgs"), F.col("minute"))
     error = F.sqrt(squares / (n - 2) / spread * (1 + r) / (1 - r))
     rounding = F.max("pending_mean_msgs") * NOISE
@@ -136,7 +140,7 @@ def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
     of_name = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
     # A stream that was made again took its consumers along.
     again = F.row_number().over(of_name) > F.coalesce("made_count", F.lit(1))
-    rows = rows.join(F.broadcast(last_rate), ["session", "stream"], "left")
+    rows = rows.join(last_rate, ["session", "stream"], "left")
     pending = F.col("pending_last_msgs")
     drain = drain_s(pending, F.col("recent_growth_per_min") / 60)
     estimate = F.when(pending == 0, F.lit(0.0)).when(
@@ -171,15 +175,15 @@ LAG_PERIOD = Table(
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
         ("open", "boolean", "Whether the period lasted until the recording of the consumer ended"),
     ),
+    key=(*CONSUMER_KEY, "start_at_us"),
 )
 
 
 def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the table `lag_period`: runs of samples with messages pending."""
+    """Return `lag_period`: one row per consumer and run of samples with messages pending."""
     rows = long_runs(silver.consumer_sample, "behind_since_us", thresholds.behind_after_s)
-    identity = [c.name for c in CONSUMER_IDENTITY]
     start = F.col("behind_since_us").alias("start_at_us")
-    runs = rows.groupBy("series_id", *identity, start).agg(
+    runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
@@ -187,7 +191,7 @@ def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds)
     )
     runs = runs.withColumn("duration_s", (F.col("end_at_us") - F.col("start_at_us")) / 1e6)
     last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
-    runs = runs.join(F.broadcast(last), "series_id")
+    runs = runs.join(last, "series_id")
     return LAG_PERIOD.contract(runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us")))
 
 

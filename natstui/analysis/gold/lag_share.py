@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import Answer
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
 from natstui.model.findings.thresholds import FALLING_BEHIND_S
 
 _PERCENTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
@@ -29,11 +29,12 @@ LAG_SHARE = Table(
         ("leader", "string", "Server that led the consumer last"),
         ("pinned_client", "string", "Client that was pinned last"),
     ),
+    key=CONSUMER_KEY,
 )
 
 
 def lag_share(silver: Silver) -> DataFrame:
-    """Return the table `lag_share`."""
+    """Return `lag_share`: one row per consumer, from its samples."""
     age_s = F.greatest(F.col("at_us") - F.col("next_at_us"), F.lit(0)) / 1e6
     age_s = F.when(F.col("next_at_us").isNotNull(), age_s)
     # Without a message pending none waits; with some, its age must have been asked for.
@@ -41,7 +42,7 @@ def lag_share(silver: Silver) -> DataFrame:
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
     known = F.count("wait_s")
     over = F.count_if(F.col("wait_s") > F.lit(float(FALLING_BEHIND_S)))
-    rows = rows.groupBy("series_id", *(column.name for column in CONSUMER_IDENTITY)).agg(
+    rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
         known.alias("known_count"),
         *(F.percentile("wait_s", share).alias(name) for name, share in _PERCENTILES.items()),
         F.max("wait_s").alias("max_s"),

@@ -6,11 +6,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.rates import HOUR_US, bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import STREAM_IDENTITY, Table, columns
-
-HOUR_US = 3_600_000_000
+from natstui.analysis.tables import STREAM_IDENTITY, STREAM_KEY, Table, columns
 
 MESSAGE_SIZE = Table(
     "message_size",
@@ -22,30 +21,34 @@ MESSAGE_SIZE = Table(
         (
             "message_bytes",
             "double",
-            "Bytes stored per message at the end of the hour, overhead included",
+            "Bytes stored per message at the end of the hour, overhead included; null if every "
+            "poll found the stream empty",
         ),
         ("message_min_bytes", "double", "Smallest value at any poll of the hour"),
         ("message_max_bytes", "double", "Largest value at any poll of the hour"),
     ),
+    key=(*STREAM_KEY, "hour_at_us"),
 )
 
 
 def message_size(silver: Silver) -> DataFrame:
-    """Return the table `message_size`; hours in which a stream kept nothing are left out."""
-    rows = silver.stream_sample.where(F.col("stored_msgs") > 0).withColumns(
+    """Return `message_size`: one row per stream and hour in which it stored something."""
+    rows = silver.stream_sample.withColumns(
         {
-            "hour_at_us": F.col("at_us") - F.pmod(F.col("at_us"), F.lit(HOUR_US)),
-            "bytes": F.col("stored_bytes") / F.col("stored_msgs"),
+            "hour_at_us": bucket_start("at_us", HOUR_US),
+            "bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
         }
     )
-    identity = [column.name for column in STREAM_IDENTITY]
-    rows = rows.groupBy("series_id", *identity, "hour_at_us").agg(
+    last = F.when(F.col("bytes").isNotNull(), F.col("mono_us"))
+    rows = rows.groupBy("series_id", *STREAM_KEY, "hour_at_us").agg(
         F.coalesce(F.sum("published_msgs"), F.lit(0)).alias("published_msgs"),
-        F.max_by("bytes", "mono_us").alias("message_bytes"),
+        F.max_by("bytes", last).alias("message_bytes"),
         F.min("bytes").alias("message_min_bytes"),
         F.max("bytes").alias("message_max_bytes"),
     )
-    return MESSAGE_SIZE.contract(rows)
+    # A work queue is often empty at each poll, whatever was published meanwhile.
+    stored = (F.col("published_msgs") > 0) | F.col("message_bytes").isNotNull()
+    return MESSAGE_SIZE.contract(rows.where(stored))
 
 
 PLACE = 135
@@ -57,7 +60,7 @@ ANSWERS = (
             "Message size",
             ("session", "stream", "hour_at_us", "published_msgs", "message_bytes",
              "message_min_bytes", "message_max_bytes"),
-            "No stream kept a message.",
+            "No stream stored a message.",
         ),
         sorted_by=("session", "stream", "hour_at_us"),
         most_rows_count=50,

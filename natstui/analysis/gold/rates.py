@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, columns
+from natstui.analysis.tables import (
+    CONSUMER_IDENTITY,
+    CONSUMER_KEY,
+    STREAM_IDENTITY,
+    STREAM_KEY,
+    Table,
+    columns,
+)
 
 BUCKET = columns(
     ("series_id", "bigint", "Hash of session, names and creation time"),
@@ -20,9 +27,17 @@ BUCKET = columns(
 )
 
 
-def bucket_start(at_us: Column, thresholds: Thresholds) -> Column:
-    """Return the start of the bucket a moment lies in."""
-    return at_us - F.pmod(at_us, F.lit(thresholds.bucket_s * 1_000_000))
+SECOND_US, HOUR_US = 1_000_000, 3_600_000_000
+
+
+def bucket_start(name: str, width_us: int | Column) -> Column:
+    """Return the start of the bucket, so wide, that a moment lies in."""
+    return F.col(name) - F.pmod(name, F.lit(width_us))
+
+
+def repeats() -> Column:
+    """Return how many of the deliveries before a sample were repeats, at least."""
+    return F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
 
 
 def long_runs(samples: DataFrame, since: str, least_s: float) -> DataFrame:
@@ -33,20 +48,14 @@ def long_runs(samples: DataFrame, since: str, least_s: float) -> DataFrame:
     """
     lasted_s = (F.col("at_us") - F.col(since)) / 1e6
     found = samples.where(lasted_s >= least_s).select("series_id", since).distinct()
-    return samples.join(F.broadcast(found), ["series_id", since], "left_semi")
+    return samples.join(found, ["series_id", since], "left_semi")
 
 
-class Buckets:
-    """Samples by series and bucket."""
-
-    def __init__(self, samples: DataFrame, thresholds: Thresholds, names: tuple[str, ...]) -> None:
-        bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
-        # The identity follows from the series, but text among the sums would make Spark sort.
-        self._groups = samples.groupBy("series_id", bucket, "session", *names, "created_at_us")
-
-    def agg(self, *sums: Column) -> DataFrame:
-        """Aggregate."""
-        return self._groups.agg(*sums)
+def by_bucket(samples: DataFrame, thresholds: Thresholds, key: tuple[str, ...]) -> GroupedData:
+    """Return samples grouped by series and bucket."""
+    bucket = bucket_start("at_us", thresholds.bucket_us).alias("bucket_at_us")
+    # The key follows from the series, but text among the sums would make Spark sort.
+    return samples.groupBy("series_id", bucket, *key)
 
 
 def common() -> tuple[Column, ...]:
@@ -98,18 +107,17 @@ CONSUMER_RATE = Table(
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
     ),
     day_of="bucket_at_us",
+    key=(*CONSUMER_KEY, "bucket_at_us"),
 )
 
 
 def consumer_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return the table `consumer_rate`."""
-    rows = Buckets(silver.consumer_sample, thresholds, ("stream", "consumer"))
-    repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
-    rows = rows.agg(
+    """Return `consumer_rate`: one row per consumer and interval, from its samples."""
+    rows = by_bucket(silver.consumer_sample, thresholds, CONSUMER_KEY).agg(
         *common(),
         F.sum("delivered_msgs").alias("delivered_msgs"),
         F.sum("settled_msgs").alias("settled_msgs"),
-        F.sum(repeated).alias("repeated_msgs"),
+        F.sum(repeats()).alias("repeated_msgs"),
         F.min_by("pending_msgs", "mono_us").alias("pending_first_msgs"),
         last("pending_msgs").alias("pending_last_msgs"),
         F.min("pending_msgs").alias("pending_min_msgs"),
@@ -146,6 +154,7 @@ STREAM_RATE = Table(
         ("first_at_us", "bigint", "Time of the oldest stored message at the end of the interval"),
     ),
     day_of="bucket_at_us",
+    key=(*STREAM_KEY, "bucket_at_us"),
 )
 
 
@@ -153,9 +162,8 @@ _AT_THE_END = ("stored_msgs", "stored_bytes", "last_seq", "first_at_us")
 
 
 def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return the table `stream_rate`."""
-    rows = Buckets(silver.stream_sample, thresholds, ("stream",))
-    rows = rows.agg(
+    """Return `stream_rate`: one row per stream and interval, from its samples."""
+    rows = by_bucket(silver.stream_sample, thresholds, STREAM_KEY).agg(
         *common(),
         F.sum("published_msgs").alias("published_msgs"),
         F.sum("grown_msgs").alias("grown_msgs"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
@@ -14,7 +14,7 @@ from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY
-from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000
 """A configuration change this long before a hot spot is named with it."""
@@ -43,6 +43,7 @@ REDELIVERY = Table(
         ("given_up_count", "bigint", "Messages dropped after max deliver"),
         ("terminated_count", "bigint", "Messages that the client terminated"),
     ),
+    key=CONSUMER_KEY,
 )
 
 HOT_SPOT = Table(
@@ -65,6 +66,7 @@ HOT_SPOT = Table(
             "Last change of the configuration, at most 5 min before the interval",
         ),
     ),
+    key=(*CONSUMER_KEY, "bucket_at_us"),
 )
 
 GIVEN_UP = "max_deliver"
@@ -75,28 +77,50 @@ ELECTED = ("stream_leader_elected", "consumer_leader_elected")
 """The advisories that tell of a new leader."""
 
 
-def said_count(*kinds: str) -> Column:
+def advisories_count(*kinds: str) -> Column:
     """Return how many advisories of some kinds there were, those recorded as counts included."""
-    return F.coalesce(F.sum(F.when(F.col("kind").isin(*kinds), F.col("said_count"))), F.lit(0))
+    return F.coalesce(
+        F.sum(F.when(F.col("kind").isin(*kinds), F.col("advisories_count"))), F.lit(0)
+    )
+
+
+def of_consumers(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
+    """Return the advisories about consumers, each with the `created_at_us` of the one it is about.
+
+    Of several consumers with one name after each other, that is the one that was there then.
+    """
+    names = ["session", "stream", "consumer"]
+    lives = consumers.select(*names, "created_at_us").distinct()
+    in_order = Window.partitionBy(*names).orderBy("created_at_us")
+    lives = lives.withColumns(
+        {
+            "is_first": F.row_number().over(in_order) == 1,
+            "next_created_at_us": F.lead("created_at_us").over(in_order),
+        }
+    )
+    rows = advisories.join(lives, names)
+    begun = F.col("is_first") | (F.col("at_us") >= F.col("created_at_us"))
+    ended = F.coalesce(F.col("at_us") >= F.col("next_created_at_us"), F.lit(False))
+    return rows.where(begun & ~ended)
 
 
 def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return the table `redelivery`."""
-    identity = [c.name for c in CONSUMER_IDENTITY]
-    rows = consumer_rate.groupBy("series_id", *identity).agg(
+    """Return `redelivery`: one row per consumer, from its rates and the advisories about it."""
+    rows = consumer_rate.groupBy("series_id", *CONSUMER_KEY).agg(
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("redelivered_max_msgs").alias("redelivered_max_msgs"),
     )
-    announced = silver.advisory.groupBy("session", "stream", "consumer").agg(
-        said_count("nak").alias("naks_count"),
-        said_count(GIVEN_UP).alias("given_up_count"),
-        said_count(TERMINATED).alias("terminated_count"),
+    announced = of_consumers(silver.advisory, rows).groupBy(*CONSUMER_KEY)
+    announced = announced.agg(
+        advisories_count("nak").alias("naks_count"),
+        advisories_count(GIVEN_UP).alias("given_up_count"),
+        advisories_count(TERMINATED).alias("terminated_count"),
     )
-    rows = rows.join(F.broadcast(announced), ["session", "stream", "consumer"], "left")
+    rows = rows.join(announced, [*CONSUMER_KEY], "left")
     rows = rows.na.fill(0, ["naks_count", "given_up_count", "terminated_count"])
     filtered = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
-    rows = rows.join(F.broadcast(filtered.select(*identity, "filtered")), identity, "left")
+    rows = rows.join(filtered.select(*CONSUMER_KEY, "filtered"), [*CONSUMER_KEY], "left")
     # With a filter the sequence also advances over messages that are not the consumer's.
     countable = ~F.coalesce("filtered", F.lit(False)) & (F.col("delivered_msgs") > 0)
     share = F.when(countable, F.col("repeated_msgs") / F.col("delivered_msgs"))
@@ -104,22 +128,21 @@ def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
 
 
 def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the table `redelivery_hot_spot`."""
+    """Return `redelivery_hot_spot`: one row per consumer and interval with enough repeats."""
     rows = consumer_rate.where(F.col("repeated_msgs") >= thresholds.hot_msgs)
-    bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
-    around = silver.advisory.groupBy("session", "stream", "consumer", bucket).agg(
-        said_count("nak").alias("naks_count"),
-        said_count(GIVEN_UP).alias("given_up_count"),
-        said_count(*ELECTED).alias("own_count"),
+    bucket = bucket_start("at_us", thresholds.bucket_us)
+    advisories = silver.advisory.withColumn("bucket_at_us", bucket)
+    keys = [*CONSUMER_KEY, "bucket_at_us"]
+    of_consumer = of_consumers(advisories, consumer_rate).groupBy(*keys)
+    of_consumer = of_consumer.agg(
+        advisories_count("nak").alias("naks_count"),
+        advisories_count(GIVEN_UP).alias("given_up_count"),
+        advisories_count(*ELECTED).alias("own_count"),
     )
-    of_consumer = around.where(F.col("consumer").isNotNull())
-    rows = rows.join(
-        F.broadcast(of_consumer), ["session", "stream", "consumer", "bucket_at_us"], "left"
-    )
-    of_stream = around.where(F.col("consumer").isNull()).select(
-        "session", "stream", "bucket_at_us", F.col("own_count").alias("stream_count")
-    )
-    rows = rows.join(F.broadcast(of_stream), ["session", "stream", "bucket_at_us"], "left")
+    rows = rows.join(of_consumer, keys, "left")
+    keys = ["session", "stream", "bucket_at_us"]
+    of_stream = advisories.where(F.col("consumer").isNull()).groupBy(*keys)
+    rows = rows.join(of_stream.agg(advisories_count(*ELECTED).alias("stream_count")), keys, "left")
     counts = ["naks_count", "given_up_count", "own_count", "stream_count"]
     rows = rows.na.fill(0, counts).withColumn(
         "leader_changes_count", F.col("own_count") + F.col("stream_count")
@@ -128,12 +151,11 @@ def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -
 
 
 def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> DataFrame:
-    identity = [c.name for c in CONSUMER_IDENTITY]
     changed = (F.col("change_count") > 0) & F.col("consumer").isNotNull()
     changes = silver.configuration.where(changed)
-    changes = changes.groupBy(*identity).agg(F.sort_array(F.collect_list("at_us")).alias("at"))
-    rows = rows.join(F.broadcast(changes), identity, "left")
-    end_us = F.col("bucket_at_us") + thresholds.bucket_s * 1_000_000
+    changes = changes.groupBy(*CONSUMER_KEY).agg(F.sort_array(F.collect_list("at_us")).alias("at"))
+    rows = rows.join(changes, [*CONSUMER_KEY], "left")
+    end_us = F.col("bucket_at_us") + thresholds.bucket_us
     near = F.filter("at", lambda at: (at < end_us) & (at >= end_us - CHANGE_WINDOW_US))
     return rows.withColumn("configured_at_us", F.array_max(near))
 
@@ -154,23 +176,24 @@ POISON = Table(
         ("first_at_us", "bigint", "First announcement"),
         ("last_at_us", "bigint", "Last announcement"),
     ),
+    key=("session", "stream", "consumer", "stream_seq"),
 )
 
 
 def poison(silver: Silver) -> DataFrame:
-    """Return the table `poison`, from advisories and sampled acknowledgements."""
+    """Return `poison`: one row per message, from advisories and sampled acknowledgements."""
     announced = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind",
-        "said_count",
+        "advisories_count",
     )  # fmt: skip
     acked = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us",
-        F.lit("ack").alias("kind"), F.lit(1).cast("bigint").alias("said_count"),
+        F.lit("ack").alias("kind"), F.lit(1).cast("bigint").alias("advisories_count"),
     )  # fmt: skip
     rows = announced.unionAll(acked).groupBy("session", "stream", "consumer", "stream_seq")
     messages = rows.agg(
         F.max("deliveries_count").alias("deliveries_count"),
-        said_count("nak").alias("naks_count"),
+        advisories_count("nak").alias("naks_count"),
         F.bool_or(F.col("kind") == GIVEN_UP).alias("given_up"),
         F.bool_or(F.col("kind") == TERMINATED).alias("terminated"),
         F.bool_or(F.col("kind") == "ack").alias("acked"),

@@ -21,11 +21,12 @@ SERVER_ROLE = Table(
         ("led_share", "double", "Share led by this server, of all samples with a leader"),
         ("left_count", "bigint", "How often a stream or consumer got another leader"),
     ),
+    key=("session", "server"),
 )
 
 
 def server_role(silver: Silver) -> DataFrame:
-    """Return the table `server_role`."""
+    """Return `server_role`: one row per session and server that led something."""
     streams = _led(silver.stream_sample, "streams_count", "consumers_count")
     consumers = _led(silver.consumer_sample, "consumers_count", "streams_count")
     rows = streams.unionByName(consumers).groupBy("session", "server").agg(

@@ -42,6 +42,7 @@ SESSION_SUMMARY = Table(
         ("damage", "string", "Files not read completely, with the ignored lines of each"),
         ("not_judged", "string", "Why the findings of the session are unknown; null if known"),
     ),
+    key=("session",),
 )
 
 NOTE = Table(
@@ -52,6 +53,7 @@ NOTE = Table(
         ("at_us", "bigint", "When"),
         ("text", "string", "What was written"),
     ),
+    key=("session", "at_us", "text"),
 )
 
 _FILES_NAMED = 5
@@ -59,7 +61,7 @@ _FILES_NAMED = 5
 
 
 def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
-    """Return the table `session`."""
+    """Return `session`: one row per session, from its files, polls, rates and events."""
     bad = unreadable_lines()
     name = F.when(F.col("corrupt"), F.concat("segment", F.lit(" is damaged")))
     left_out = F.when(bad > 0, F.concat("segment", F.lit(": "), counted(bad, "line")))

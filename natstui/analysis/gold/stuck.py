@@ -26,7 +26,7 @@ from natstui.analysis.gold.telling.recorded import with_recorded_cause
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
 from natstui.model.findings.catalogue.consumers import (
     ACK_LIMIT,
     NO_LEADER,
@@ -78,18 +78,19 @@ STUCK = Table(
         ("leaderless_share", "double", "Share of samples without a leader"),
         ("samples_count", "bigint", "Samples in the period"),
     ),
+    key=(*CONSUMER_KEY, "start_at_us"),
 )
 
 
 def stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the table `stuck`."""
+    """Return `stuck`: one row per consumer and period with the ack floor unmoved."""
     runs = _runs(silver.consumer_sample, thresholds)
     consumers = latest_configuration(silver.configuration, F.col("consumer").isNotNull()).select(
-        *(c.name for c in CONSUMER_IDENTITY), "max_ack_pending_msgs", "ack_policy", "pull"
+        *CONSUMER_KEY, "max_ack_pending_msgs", "ack_policy", "pull"
     )
-    runs = runs.join(F.broadcast(consumers), [c.name for c in CONSUMER_IDENTITY], "left")
+    runs = runs.join(consumers, [*CONSUMER_KEY], "left")
     last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
-    runs = runs.join(F.broadcast(last), "series_id")
+    runs = runs.join(last, "series_id")
     runs = runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us"))
     return STUCK.contract(runs.withColumn("cause", _cause()))
 
@@ -102,9 +103,8 @@ def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
     quiet = F.coalesce(quiet_us > NO_PULLS_AFTER_S * 1e6, F.lit(True))
     # The change of the first sample of a stretch happened before it.
     inside = F.col("at_us") > F.col("stuck_since_us")
-    identity = [c.name for c in CONSUMER_IDENTITY]
     start = F.col("stuck_since_us").alias("start_at_us")
-    runs = rows.groupBy("series_id", *identity, start).agg(
+    runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
         F.count("*").alias("samples_count"),
         F.max("ack_floor_stream_seq").alias("ack_floor_stream_seq"),

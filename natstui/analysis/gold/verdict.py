@@ -42,7 +42,7 @@ VERDICT = Table(
     "verdict",
     "The ten most important findings.",
     columns(
-        ("rank_count", "bigint", "1 for the most important"),
+        ("rank", "bigint", "1 for the most important"),
         SESSION,
         ("kind", "string", "Table with the details of the finding"),
         ("subject", "string", "Subject"),
@@ -53,7 +53,7 @@ VERDICT = Table(
         ("advice", "string", "What to check, and what to do"),
         ("start_at_us", "bigint", "When it began"),
         ("end_at_us", "bigint", "End, as far as recorded"),
-        ("weight_count", "double", "0 to 100"),
+        ("weight", "double", "0 to 100"),
         (
             "times_count",
             "bigint",
@@ -62,6 +62,7 @@ VERDICT = Table(
         ("sessions_count", "bigint", "Sessions with these findings"),
         ("others_count", "bigint", "Streams and consumers with the same finding at that time"),
     ),
+    key=("rank",),
 )
 
 
@@ -93,16 +94,16 @@ def answer(others: Sequence[Answer]) -> Answer:
                CONSUMER_RATE.name),
         section=Section(
             "Worth looking at",
-            ("rank_count", "harm", "code", "session", "subject", "sentence", "evidence",
+            ("rank", "harm", "code", "session", "subject", "sentence", "evidence",
              "start_at_us", "advice"),
             "Nothing stands out.",
         ),
-        sorted_by=("rank_count",),
+        sorted_by=("rank",),
     )  # fmt: skip
 
 
 def ranked(findings: DataFrame) -> DataFrame:
-    """Return the table `verdict`: the heaviest findings, the first of its kind in full weight.
+    """Return `verdict`: ten rows, the heaviest findings; the first of a kind in full weight.
 
     They are told in the order of their harm, and each stream and consumer has one place.
     """
@@ -110,17 +111,17 @@ def ranked(findings: DataFrame) -> DataFrame:
     of_kind = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
-    place = F.row_number().over(of_kind) - 1
-    weight = F.col("weight") * F.pow(F.lit(_NEXT_OF_A_KIND), place)
-    sure = (F.col("kind") == RECORDING) & (place < _SURE_COUNT)
-    rows = rows.withColumns({"weight_count": weight, "sure": sure})
-    heaviest = (F.col("weight_count").desc(), "kind", "subject", "cause")
+    rank = F.row_number().over(of_kind)
+    weight = F.col("weight") * F.pow(F.lit(_NEXT_OF_A_KIND), rank - 1)
+    sure = (F.col("kind") == RECORDING) & (rank <= _SURE_COUNT)
+    rows = rows.withColumns({"weight": weight, "sure": sure})
+    heaviest = (F.col("weight").desc(), "kind", "subject", "cause")
     top = rows.orderBy(F.col("sure").desc(), *heaviest).limit(MOST_COUNT)
     top = top.withColumns({name: _advised(name) for name in ("harm", "code", "advice")})
     top = top.withColumn("advice", named_advice())
     harms = F.array(*(F.lit(harm) for harm in HARMS))
     order = Window.orderBy(F.array_position(harms, F.col("harm")), *heaviest)
-    return VERDICT.contract(top.withColumn("rank_count", F.row_number().over(order)))
+    return VERDICT.contract(top.withColumn("rank", F.row_number().over(order)))
 
 
 def at_once(rows: DataFrame) -> DataFrame:
@@ -133,19 +134,19 @@ def at_once(rows: DataFrame) -> DataFrame:
     begins = F.coalesce(apart, F.lit(True)) | ~F.col("kind").isin(*_AT_ONCE_KINDS)
     rows = rows.withColumn("begins", begins.cast("int"))
     rows = rows.withColumn("time", F.sum("begins").over(in_order))
-    of_it = Window.partitionBy(*alike, "time")
-    worst_first = of_it.orderBy(weight.desc(), "subject")
+    of_group = Window.partitionBy(*alike, "time")
+    worst_first = of_group.orderBy(weight.desc(), "subject")
     rows = rows.withColumns(
         {
-            "place": F.row_number().over(worst_first),
+            "rank": F.row_number().over(worst_first),
             "named": F.concat_ws(", ", *_next(worst_first, "subject", _MOST_NAMED)),
-            "others": F.count("*").over(of_it) - 1,
-            "times": F.sum("times_count").over(of_it),
+            "others": F.count("*").over(of_group) - 1,
+            "times": F.sum("times_count").over(of_group),
         }
     )
     others = F.col("others")
     one_of_many = others + 1 >= AT_ONCE_LEAST
-    rows = rows.where((F.col("place") == 1) | ~one_of_many)
+    rows = rows.where((F.col("rank") == 1) | ~one_of_many)
     more = F.when(
         others > _MOST_NAMED, F.format_string(" and %d more", others - _MOST_NAMED)
     ).otherwise("")
@@ -162,7 +163,7 @@ def at_once(rows: DataFrame) -> DataFrame:
             "times_count": F.when(one_of_many, F.col("times")).otherwise(F.col("times_count")),
             "others_count": F.when(one_of_many, others).otherwise(0),
         }
-    ).drop("begins", "time", "place", "named", "others", "times")
+    ).drop("begins", "time", "rank", "named", "others", "times")
 
 
 def _next(order: WindowSpec, name: str, count: int) -> list[Column]:
@@ -177,23 +178,23 @@ def one_place(rows: DataFrame) -> DataFrame:
     """
     own = F.col("kind").isin(*_OF_SUBJECTS) & ~F.col("subject").isin("account", "monitoring")
     lost = F.coalesce(_advised("harm") == "lost", F.lit(False))
-    of_it = Window.partitionBy("session", "subject")
-    worst_first = of_it.orderBy(
+    of_subject = Window.partitionBy("session", "subject")
+    worst_first = of_subject.orderBy(
         lost.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
     )
     others = F.concat_ws("; ", *_next(worst_first, "sentence", _MOST_NAMED))
     found = rows.where(own).withColumns(
         {
-            "place": F.row_number().over(worst_first),
+            "rank": F.row_number().over(worst_first),
             "others": F.nullif(others, F.lit("")),
-            "heaviest": F.max("weight").over(of_it),
+            "heaviest": F.max("weight").over(of_subject),
         }
     )
     also = F.concat(F.lit("also: "), "others")
-    found = found.where("place = 1").withColumns(
+    found = found.where("rank = 1").withColumns(
         {"evidence": F.concat_ws("; ", "evidence", also), "weight": F.col("heaviest")}
     )
-    return found.drop("place", "others", "heaviest").unionByName(rows.where(~own))
+    return found.drop("rank", "others", "heaviest").unionByName(rows.where(~own))
 
 
 def named_advice() -> Column:
@@ -201,8 +202,8 @@ def named_advice() -> Column:
     subject, at = F.col("subject"), F.instr("subject", " > ")
     stream = F.substring_index(subject, " > ", 1)
     consumer = F.when(at > 0, F.substring(subject, at + 3, F.length(subject)))
-    told = F.concat_ws("; ", "sentence", "evidence")
-    sequence = F.nullif(F.regexp_extract(told, r"\bmessage (\d+) ", 1), F.lit(""))
+    text = F.concat_ws("; ", "sentence", "evidence")
+    sequence = F.nullif(F.regexp_extract(text, r"\bmessage (\d+) ", 1), F.lit(""))
     names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
     named: Column = F.col("advice")
     # First marks that are in no name: a stream may itself be called CONSUMER.
@@ -224,8 +225,8 @@ def _quoted(name: Column) -> Column:
 
 def _causes(rows: DataFrame) -> DataFrame:
     """Leave out that a consumer fell behind where it is told why: it was stuck."""
-    of_it = Window.partitionBy("subject", "session")
-    stuck = F.bool_or(F.col("kind") == "stuck").over(of_it)
+    of_subject = Window.partitionBy("subject", "session")
+    stuck = F.bool_or(F.col("kind") == "stuck").over(of_subject)
     rows = rows.withColumn("stuck", stuck)
     return rows.where(~((F.col("kind") == "lag") & F.col("stuck"))).drop("stuck")
 
@@ -239,10 +240,10 @@ def _advised(name: str) -> Column:
 def together(findings: DataFrame) -> DataFrame:
     """Return one row per kind, subject and cause: the heaviest finding, and how many there are."""
     one = ("kind", "subject", "cause")
-    told = F.struct("session", "sentence", "evidence", "start_at_us", "end_at_us", "weight")
+    shown = F.struct("session", "sentence", "evidence", "start_at_us", "end_at_us", "weight")
     heavy = F.struct("weight", "session", "start_at_us", "sentence")
     rows = findings.groupBy(*one).agg(
-        F.max_by(told, heavy).alias("told"),
+        F.max_by(shown, heavy).alias("shown"),
         F.count("*").alias("times_count"),
         F.count_distinct("session").alias("sessions_count"),
     )
@@ -254,5 +255,5 @@ def together(findings: DataFrame) -> DataFrame:
     sentence = F.when(F.col("times_count") == 1, F.col("sentence")).otherwise(
         F.concat("sentence", more, sessions)
     )
-    rows = rows.select(*one, "told.*", "times_count", "sessions_count")
+    rows = rows.select(*one, "shown.*", "times_count", "sessions_count")
     return rows.withColumn("sentence", sentence)

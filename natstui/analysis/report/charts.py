@@ -84,20 +84,20 @@ def _named(row: Result) -> str:
 
 def _drawn(result: Result, session: str) -> list[list[Result]]:
     """Return the buckets of each consumer drawn, the worst first."""
-    rows = [row for row in rows_of(result, "picture", session) if row["rank_count"]]
-    drawn = [list(many) for _, many in groupby(rows, key=lambda row: row["rank_count"])]
+    rows = [row for row in rows_of(result, "picture", session) if row["rank"]]
+    drawn = [list(many) for _, many in groupby(rows, key=lambda row: row["rank"])]
     drawn = [many for many in drawn if len(many) >= _LEAST_POINTS] or drawn
     # Of ephemeral consumers with like names the worst is drawn.
     known = families(result)
     first: dict[object, list[Result]] = {}
     for many in drawn:
-        first.setdefault(family(many[0], known) or many[0]["rank_count"], many)
+        first.setdefault(family(many[0], known) or many[0]["rank"], many)
     return list(first.values())
 
 
 def load_charts(result: Result, session: str, axis: Axis) -> str:
     """Return the charts of everything together."""
-    rows = [row for row in rows_of(result, "picture", session) if not row["rank_count"]]
+    rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]
     rates = {"published": "published_per_s", "delivered": "delivered_per_s"}
     pending = {"pending": "pending_msgs"}
     return _figure(

@@ -43,10 +43,10 @@ def minutes(values, first_us):
     ("markdown", "## Worth looking at\n\nBy harm: lost, stuck, soon, late, wasteful."),
     (
         "code",
-        """verdict = gold("verdict").orderBy("rank_count")
-told = ("rank_count", "harm", "code", "subject", "sentence", "evidence", "advice")
+        """verdict = gold("verdict").orderBy("rank")
+told = ("rank", "harm", "code", "subject", "sentence", "evidence", "advice")
 for row in rows(verdict, *told):
-    print(f"{{row['rank_count']}}. [{{row['harm']}} {{row['code'] or ''}}]", end=" ")
+    print(f"{{row['rank']}}. [{{row['harm']}} {{row['code'] or ''}}]", end=" ")
     print(f"{{row['subject']}}: {{row['sentence']}}")
     print(f"   {{row['evidence']}}")
     print(f"   -> {{row['advice']}}")""",
@@ -58,9 +58,9 @@ for row in rows(verdict, *told):
     ),
     (
         "code",
-        """picture = gold("picture").orderBy("session", "rank_count", "bucket_at_us")
+        """picture = gold("picture").orderBy("session", "rank", "bucket_at_us")
 load = rows(
-    picture.where("rank_count = 0"),
+    picture.where("rank = 0"),
     "session", "bucket_at_us", "published_per_s", "delivered_per_s", "pending_msgs",
 )
 for session in sorted({{row["session"] for row in load}}):
@@ -80,15 +80,15 @@ plt.show()""",
     (
         "code",
         """worst = rows(
-    picture.where("rank_count between 1 and 6"),
-    "session", "rank_count", "stream", "consumer", "bucket_at_us", "pending_msgs",
+    picture.where("rank between 1 and 6"),
+    "session", "rank", "stream", "consumer", "bucket_at_us", "pending_msgs",
 )
 for session in sorted({{row["session"] for row in worst}}):
     figure, axes = plt.subplots(figsize=(10, 4))
     own = [row for row in worst if row["session"] == session]
     first_us = min(row["bucket_at_us"] for row in own)
-    for rank in sorted({{row["rank_count"] for row in own}}):
-        one = [row for row in own if row["rank_count"] == rank]
+    for rank in sorted({{row["rank"] for row in own}}):
+        one = [row for row in own if row["rank"] == rank]
         at = minutes([row["bucket_at_us"] for row in one], first_us)
         name = f"{{one[0]['stream']}} > {{one[0]['consumer']}}"
         axes.plot(at, [row["pending_msgs"] for row in one], label=name)

@@ -154,7 +154,7 @@ def _knees(result: dict[str, Any]) -> str:
 
 def _rises(levels: list[dict[str, Any]]) -> bool:
     """Tell whether a run was at several loads, and not at one that was not quite even."""
-    usual = [row["load_per_s"] or 0.0 for row in levels if row["level_count"] >= USUAL_LEVEL]
+    usual = [row["load_per_s"] or 0.0 for row in levels if row["level"] >= USUAL_LEVEL]
     return max(usual, default=0.0) >= LEAST_RISE_RATIO * min(usual, default=1.0)
 
 

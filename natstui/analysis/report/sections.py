@@ -136,7 +136,7 @@ def rows_of(result: Result, name: str, session: str | None = None) -> list[Resul
 
 def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
     """Return (moments, values) of a column of what is drawn of everything in one session."""
-    rows = [row for row in rows_of(result, "picture", session) if not row["rank_count"]]
+    rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]
     return [row["bucket_at_us"] for row in rows], [row[column] for row in rows]
 
 

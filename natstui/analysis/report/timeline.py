@@ -197,7 +197,7 @@ def _repeats(result: Result, session: str) -> Iterator[Span]:
     """Yield the buckets in which messages came again, neighbours as one."""
     open_: Span | None = None
     for row in rows_of(result, "picture", session):
-        if not row["rank_count"] or not row["repeated_msgs"]:
+        if not row["rank"] or not row["repeated_msgs"]:
             continue
         start, lane = row["bucket_at_us"], _lane(row)
         end = start + row["width_s"] * 1_000_000

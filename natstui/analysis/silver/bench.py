@@ -23,12 +23,12 @@ def reports(lines: DataFrame) -> DataFrame:
 
 
 def bench_intervals(reported: DataFrame) -> DataFrame:
-    """Return the table `bench_interval`."""
+    """Return `bench_interval`: one row per report of a worker."""
     return BENCH_INTERVAL.contract(reported.select("*", "counts.*"))
 
 
 def bench_latencies(reported: DataFrame) -> DataFrame:
-    """Return the table `bench_latency`: one row per filled bucket."""
+    """Return `bench_latency`: one row per report, kind of latency and filled bucket."""
     histograms = F.array(
         *(
             F.struct(
@@ -54,7 +54,7 @@ def bench_latencies(reported: DataFrame) -> DataFrame:
 
 
 def bench_results(lines: DataFrame) -> DataFrame:
-    """Return the table `bench_result`."""
+    """Return `bench_result`: one row per run that ended."""
     rows = of_kind(lines, "benchmark_finished").select(
         "session",
         "line.at_us",

@@ -48,6 +48,7 @@ MANIFEST = Table(
         ("folder", "string", "Where it was read from"),
         ("lies_in", "string", "Partition of each table that has the rows of the session"),
     ),
+    key=("session",),
 )
 
 Step = Callable[[str], None]
@@ -104,6 +105,8 @@ def _write_tables(
         all_read = not _torn_count(segments)
         if not all_read:
             lines = silver_index.without(lines, kept(silver_index.left_out(lines)))
+        if "gap" in kinds:
+            lines = silver_index.on_one_clock(lines)
         poll = kept(silver_index.polls(lines, kinds, all_read=all_read))
         step("polls")
         store.write_silver(POLL, poll)

@@ -24,13 +24,13 @@ from natstui.model.records.recording import ClockStepped, Gap
 
 
 def advisories(lines: DataFrame) -> DataFrame:
-    """Return the table `advisory`: those recorded one by one, and those recorded as counts."""
+    """Return `advisory`: one row per advisory, or per message or rest of those only counted."""
     rows = of_kind(lines, "advisory")
     single = rows.select(
         "session",
         "line.*",
         F.col("line.type").alias("kind"),
-        F.lit(1).alias("said_count"),
+        F.lit(1).alias("advisories_count"),
         _number_in_body("stream_seq").alias("stream_seq"),
         _number_in_body("deliveries").alias("deliveries_count"),
         F.get_json_object("line.body_json", "$.leader").alias("leader"),
@@ -46,18 +46,18 @@ def _counted(lines: DataFrame) -> DataFrame:
         "messages",
         lambda one: F.struct(
             one["stream_seq"].alias("stream_seq"),
-            one["said_count"].alias("said_count"),
+            one["said_count"].alias("advisories_count"),
             F.nullif(one["deliveries_count"], F.lit(0)).alias("deliveries_count"),
         ),
     )
     others = F.struct(
         F.lit(None).cast("bigint").alias("stream_seq"),
-        (F.col("said_count") - named).alias("said_count"),
+        (F.col("said_count") - named).alias("advisories_count"),
         F.lit(None).cast("bigint").alias("deliveries_count"),
     )
     each = F.explode(F.concat(named_messages, F.array(others))).alias("each")
     rows = rows.select("session", "stream", "consumer", "at_us", F.col("type").alias("kind"), each)
-    return rows.where(F.col("each.said_count") > 0).select("*", "each.*").drop("each")
+    return rows.where(F.col("each.advisories_count") > 0).select("*", "each.*").drop("each")
 
 
 def _number_in_body(name: str) -> Column:
@@ -66,7 +66,7 @@ def _number_in_body(name: str) -> Column:
 
 
 def ack_samples(lines: DataFrame) -> DataFrame:
-    """Return the table `ack_sample`."""
+    """Return `ack_sample`: one row per sampled acknowledgement."""
     rows = of_kind(lines, "ack_sample")
     return ACK_SAMPLE.contract(rows.select("session", "line.*"))
 
@@ -75,7 +75,7 @@ _OF_ACK = ("session", "stream", "consumer", "at_us")
 
 
 def ack_times(lines: DataFrame) -> DataFrame:
-    """Return the table `ack_time`: samples that were recorded one by one, and those counted."""
+    """Return `ack_time`: one row per sampled ack, or per bucket of those only counted."""
     nothing = F.lit(0)
     single = (
         of_kind(lines, "ack_sample")
@@ -121,7 +121,7 @@ EVENTS = (
 
 
 def events(lines: DataFrame) -> DataFrame:
-    """Return the table `event`: the records that are about the recorder itself."""
+    """Return `event`: one row per record about the recorder itself."""
     parts = map(partial(_events, lines), EVENTS)
     return EVENT.contract(reduce(lambda rows, more: rows.unionAll(more), parts))
 
@@ -141,7 +141,7 @@ def _events(lines: DataFrame, cls: type) -> DataFrame:
 
 
 def configurations(lines: DataFrame) -> DataFrame:
-    """Return the table `configuration`, numbered by change."""
+    """Return `configuration`: one row per asset and change of its configuration."""
     news = of_kind(lines, "configured").select(
         "session", "line.at_us", "line.streams", "line.consumers"
     )

@@ -22,7 +22,7 @@ NOT_JUDGED = "not_judged"
 
 
 def findings(lines: DataFrame) -> DataFrame:
-    """Return the table `finding`, of the sessions that hold their findings."""
+    """Return `finding`: one row per change of a finding, of sessions that hold their findings."""
     changed = of_kind(lines, "findings_changed").select("session", "line.at_us", "line.findings")
     rows = changed.unionAll(_open_at_first(lines))
     rows = rows.select("session", "at_us", F.explode("findings").alias("one"))

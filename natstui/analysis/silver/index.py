@@ -17,11 +17,11 @@ GAP_LEAST_US = 2_000_000
 CLOCK_STEP_US = 500_000
 """A smaller difference between the clocks is the usual slow correction."""
 
-_RECORD = ("session", "segment", "place")
+_RECORD = ("session", "segment", "record_id")
 
 
 def left_out(lines: DataFrame) -> DataFrame:
-    """Return the records that are left out, by session, segment and place.
+    """Return the records that are left out, by session, segment and record_id.
 
     One line that cannot be read, or is not there, spoils the whole poll of which it is a part.
     """
@@ -35,28 +35,69 @@ def without(rows: DataFrame, records: DataFrame) -> DataFrame:
 
 def _records(lines: DataFrame) -> DataFrame:
     """Return one row per record: its lines, and whether it is left out."""
-    parts = F.coalesce("part_count", F.lit(0))
+    part_number = F.coalesce("part_number", F.lit(0))
     known = F.col("kind").isin(*schema.KINDS)
     records = lines.groupBy(*_RECORD).agg(
         F.count("*").alias("lines_count"),
         F.sum("length_bytes").alias("length_bytes"),
         F.count_if(~F.col("readable")).alias("bad_lines_count"),
         F.count_if(F.col("readable") & ~known).alias("unknown_lines_count"),
-        F.max("line_count").alias("line_count"),
+        F.max("line_number").alias("line_number"),
         F.coalesce(F.max("parts_count"), F.lit(1)).alias("parts_count"),
-        F.count_distinct(parts).alias("parts"),
-        F.max(parts).alias("last_part"),
+        F.count_distinct(part_number).alias("parts_seen_count"),
+        F.max(part_number).alias("last_part_number"),
     )
     # Lines without a number stand for themselves.
-    numbered = F.col("line_count").isNotNull()
-    in_order = (F.col("lines_count") == F.col("parts")) & (F.col("last_part") < F.col("parts"))
-    whole_record = in_order & (F.col("parts") == F.col("parts_count"))
+    numbered = F.col("line_number").isNotNull()
+    seen_count = F.col("parts_seen_count")
+    in_order = (F.col("lines_count") == seen_count) & (F.col("last_part_number") < seen_count)
+    whole_record = in_order & (seen_count == F.col("parts_count"))
     return records.withColumns(
         {
             "begun": numbered & in_order & (F.col("bad_lines_count") == 0) & ~whole_record,
             "left_out": (F.col("bad_lines_count") > 0) | (numbered & ~whole_record),
         }
     )
+
+
+def on_one_clock(lines: DataFrame) -> DataFrame:
+    """Add `moved_us`, by which the monotonic clock of a poll is behind that of the first poll.
+
+    A recording that goes on after its machine was restarted has a clock that began again. The
+    segments after that are where the wall clock says that they are.
+    """
+    poll = F.col(POLL_KIND)
+    moment = F.struct(poll["taken_mono_us"].alias("mono_us"), poll["taken_at_us"].alias("at_us"))
+    ends = _first_parts(lines).groupBy("session", "segment")
+    ends = ends.agg(F.min(moment).alias("first"), F.max(moment).alias("last"))
+    order = Window.partitionBy("session").orderBy("segment")
+    before = F.lag("last").over(order)
+    ends = ends.withColumns(
+        {
+            "back_us": before["mono_us"] - F.col("first.mono_us"),
+            "pause_us": F.greatest(F.col("first.at_us") - before["at_us"], F.lit(0)),
+        }
+    )
+    moved_us = F.sum(F.col("back_us") + F.col("pause_us")).over(order).alias("moved_us")
+    restart = F.struct("segment", moved_us).alias("restart")
+    restarts = ends.where("back_us > 0").select("session", restart).groupBy("session")
+    restarts = restarts.agg(F.sort_array(F.collect_list("restart")).alias("restarts"))
+    rows = lines.join(F.broadcast(restarts), "session", "left")
+    passed = F.filter("restarts", lambda restart: restart["segment"] <= F.col("segment"))
+    last = F.get(passed, F.size(passed) - 1)
+    return rows.withColumn("moved_us", last["moved_us"]).drop("restarts")
+
+
+def clock_moved_us(lines: DataFrame) -> Column:
+    """Return by how much the monotonic clock of polls is moved."""
+    known = "moved_us" in lines.columns
+    return F.coalesce("moved_us", F.lit(0)) if known else F.lit(0)
+
+
+def _first_parts(lines: DataFrame) -> DataFrame:
+    """Return the lines of polls with what each says of itself, once per poll."""
+    first_part = F.coalesce("part_number", F.lit(0)) == 0
+    return lines.where((F.col("kind") == POLL_KIND) & F.col(POLL_KIND).isNotNull() & first_part)
 
 
 def kinds(lines: DataFrame) -> set[str]:
@@ -66,20 +107,18 @@ def kinds(lines: DataFrame) -> set[str]:
 
 
 def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True) -> DataFrame:
-    """Return the table `poll`, its times as if the wall clock had never been set.
+    """Return `poll`: one row per poll, its times as if the wall clock had never been set.
 
     `all_read`: no line was left out.
     """
-    first_part = F.coalesce("part_count", F.lit(0)) == 0
-    poll = F.col(POLL_KIND)
-    rows = lines.where((F.col("kind") == POLL_KIND) & poll.isNotNull() & first_part)
+    poll, rows = F.col(POLL_KIND), _first_parts(lines)
     lost = F.lit(None) if all_read else F.col("lost_count")
     rows = rows if all_read else rows.join(_lost(lines), list(_RECORD), "left")
     rows = rows.select(
         "session",
         lost.alias("lost_count"),
         poll["taken_at_us"].alias("at_us"),
-        poll["taken_mono_us"].alias("mono_us"),
+        (poll["taken_mono_us"] + clock_moved_us(lines)).alias("mono_us"),
         poll["unreachable_streams"].alias("unreachable_streams"),
         poll["unreachable_consumers"].alias("unreachable_consumers"),
         f"{POLL_KIND}.cost.*",
@@ -110,10 +149,10 @@ def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True)
 
 def _lost(lines: DataFrame) -> DataFrame:
     """Return, for each record, how many numbers of records are missing before it in a session."""
-    rows = lines.where(F.col("line_count").isNotNull()).select(*_RECORD).distinct()
-    before = F.lag("place").over(Window.partitionBy("session", "segment").orderBy("place"))
-    rows = rows.withColumn("missing", F.coalesce(F.col("place") - before - 1, F.lit(0)))
-    order = Window.partitionBy("session").orderBy("segment", "place")
+    rows = lines.where(F.col("line_number").isNotNull()).select(*_RECORD).distinct()
+    before = F.lag("record_id").over(Window.partitionBy("session", "segment").orderBy("record_id"))
+    rows = rows.withColumn("missing", F.coalesce(F.col("record_id") - before - 1, F.lit(0)))
+    order = Window.partitionBy("session").orderBy("segment", "record_id")
     return rows.select(*_RECORD, F.sum("missing").over(order).alias("lost_count"))
 
 
@@ -164,13 +203,13 @@ def unset(lines: DataFrame) -> DataFrame:
 
     These are `set_us` and, by the clock as it then was, `set_at_us`.
     """
-    steps = of_kind(lines, "clock_stepped").select("session", "segment", "place", "line.*")
-    order = Window.partitionBy("session").orderBy("segment", "place")
+    steps = of_kind(lines, "clock_stepped").select("session", "segment", "record_id", "line.*")
+    order = Window.partitionBy("session").orderBy("segment", "record_id")
     steps = steps.withColumn("set_us", F.try_sum("step_us").over(order))
-    one = F.struct(F.struct("segment", "place").alias("at"), "set_us", "at_us")
+    one = F.struct(F.struct("segment", "record_id").alias("at"), "set_us", "at_us")
     steps = steps.groupBy("session").agg(F.sort_array(F.collect_list(one)).alias("steps"))
     rows = lines.join(F.broadcast(steps), "session", "left")
-    here = F.struct("segment", "place")
+    here = F.struct("segment", "record_id")
     passed = F.filter("steps", lambda step: step["at"] <= here)
     last = F.get(passed, F.size(passed) - 1)
     set_us = F.coalesce(last["set_us"], F.lit(0))
@@ -178,7 +217,7 @@ def unset(lines: DataFrame) -> DataFrame:
 
 
 def of_kind(lines: DataFrame, kind: str) -> DataFrame:
-    """Return the readable lines of a kind, no polls: session, segment, place and struct `line`.
+    """Return the readable lines of a kind, no polls: what they are of, and the struct `line`.
 
     Their time is as if the wall clock had never been set, where `unset` told how far it was.
     """
@@ -186,7 +225,7 @@ def of_kind(lines: DataFrame, kind: str) -> DataFrame:
     rows = rows.withColumn("line", F.col(kind))
     if "set_us" in lines.columns:
         rows = rows.withColumn("line", _unset(kind))
-    return rows.select("session", "segment", "place", "line")
+    return rows.select("session", "segment", "record_id", "line")
 
 
 def _unset(kind: str) -> Column:
@@ -209,7 +248,7 @@ def _unset(kind: str) -> Column:
 
 
 def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
-    """Return the table `segment`.
+    """Return `segment`: one row per file.
 
     A sealed segment is damaged when lines are missing between those that could be read, or when
     it ends with a length that does not fit what was read. The open one ends with what was being
@@ -219,10 +258,12 @@ def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
     rows = files.join(read, ["session", "segment"], "left")
     rows = rows.na.fill(0, [name for name in read.columns if name.endswith(("_bytes", "_count"))])
     sealed = F.col("promised_bytes").isNotNull()
-    no_end = (F.col("read_bytes") > F.col("size_bytes")) & (F.col("stray_lines") > 0)
-    unfinished = F.coalesce("begun_lines", F.lit(0)) + F.when(no_end, 1).otherwise(0)
-    numbered = F.col("last_line").isNotNull()
-    missing = F.when(numbered & sealed, F.col("last_line") + 1 - F.col("places")).otherwise(0)
+    no_end = (F.col("read_bytes") > F.col("size_bytes")) & (F.col("stray_lines_count") > 0)
+    unfinished = F.col("begun_lines_count") + F.when(no_end, 1).otherwise(0)
+    numbered = F.col("last_line_number").isNotNull()
+    missing = F.when(
+        numbered & sealed, F.col("last_line_number") + 1 - F.col("numbered_count")
+    ).otherwise(0)
     too_long = F.col("promised_bytes") > F.col("read_bytes")
     differs = F.col("promised_bytes") != F.col("read_bytes") % 2**32
     wrong_length = F.when(numbered, too_long).otherwise(differs)
@@ -242,14 +283,14 @@ def _segments_read(records: DataFrame) -> DataFrame:
     """Return what could be read of each segment, from its records."""
     left_out, lines = F.col("left_out"), F.col("lines_count")
     unknown = F.when(~left_out, F.col("unknown_lines_count")).otherwise(0)
-    begun = F.max_by(F.when(F.col("begun"), lines), "line_count")
+    begun = F.max_by(F.when(F.col("begun"), lines), "line_number")
     return records.groupBy("session", "segment").agg(
         F.sum("length_bytes").alias("read_bytes"),
         F.sum("lines_count").alias("lines_count"),
         F.sum(F.when(left_out, lines).otherwise(0)).alias("torn_lines_count"),
         F.sum(unknown).alias("unknown_lines_count"),
-        F.max("line_count").alias("last_line"),
-        F.count("line_count").alias("places"),
-        begun.alias("begun_lines"),
-        F.count_if(F.col("line_count").isNull() & left_out).alias("stray_lines"),
+        F.max("line_number").alias("last_line_number"),
+        F.count("line_number").alias("numbered_count"),
+        begun.alias("begun_lines_count"),
+        F.count_if(F.col("line_number").isNull() & left_out).alias("stray_lines_count"),
     )

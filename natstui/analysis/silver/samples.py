@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.bronze import schema
 from natstui.analysis.bronze.records import POLL
 from natstui.analysis.silver.columns import exploded
+from natstui.analysis.silver.index import clock_moved_us
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 from natstui.analysis.tables import Table
 
@@ -21,7 +22,7 @@ _NOT_KEPT = ("pinned_at_us", "replicas", "desired")
 
 
 def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
-    """Return the table `stream_sample`."""
+    """Return `stream_sample`: one row per stream and poll that read it."""
     rows = _rows(lines, gap_ends, "streams", _kept(schema.STREAM_COLUMNS))
     rows = rows.withColumnRenamed("name", "stream").withColumns(
         {
@@ -46,7 +47,7 @@ def _kept(columns: schema.Fields) -> schema.Fields:
 
 
 def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
-    """Return the table `consumer_sample`."""
+    """Return `consumer_sample`: one row per consumer and poll that read it."""
     rows = _rows(lines, gap_ends, "consumers", _kept(schema.CONSUMER_COLUMNS))
     rows = rows.withColumnRenamed("name", "consumer").withColumns(
         {
@@ -84,15 +85,16 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
     polls = lines.where((F.col("kind") == POLL) & F.col(POLL).isNotNull()).select(
         "session",
-        F.col(POLL)["taken_mono_us"].alias("taken_mono_us"),
+        clock_moved_us(lines).alias("moved_us"),
+        (F.col(POLL)["taken_mono_us"] + clock_moved_us(lines)).alias("taken_mono_us"),
         F.col(POLL)["taken_at_us"].alias("taken_at_us"),
         F.col(POLL)[where].alias("rows"),
     )
     rows = exploded(_cut(polls, gap_ends), where, fields)
     return (
-        rows.withColumnRenamed("sampled_mono_us", "mono_us")
+        rows.withColumn("mono_us", F.col("sampled_mono_us") + F.col("moved_us"))
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
-        .drop("taken_at_us", "taken_mono_us")
+        .drop("sampled_mono_us", "moved_us", "taken_at_us", "taken_mono_us")
     )
 
 
@@ -124,17 +126,11 @@ def _with_before(rows: DataFrame, table: Table, *names: str) -> DataFrame:
     needed = ("series_id", "at_us", "mono_us", "epoch", *names)
     others = [column.name for column in table.columns if column.name not in needed]
     rest = F.struct(*(name for name in others if name in rows.columns)).alias("rest")
-    rows = _in_parts(rows.select(*needed, rest))
+    rows = rows.select(*needed, rest)
     # Side by side, not as a struct: that would be built and taken apart once per sample.
     return rows.withColumns(
         {_BEFORE + name: F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
     )
-
-
-def _in_parts(rows: DataFrame) -> DataFrame:
-    """Return samples in twice as many parts as other rows: they are sorted, each in memory."""
-    parts_count = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    return rows.repartition(2 * parts_count, "series_id") if parts_count > 1 else rows
 
 
 def _before(name: str) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Column, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, columns
 
 _RUN = columns(
     ("session", "string", "Folder name of the recording"),
@@ -50,6 +50,7 @@ BENCH_INTERVAL = Table(
         ("cpu_ratio", "double", "CPU time in this interval, as a share of one core"),
         *((name, "bigint", meaning) for name, meaning in _COUNTED.items()),
     ),
+    key=("session", "run_id", "role", "worker_id", "at_us"),
 )
 
 
@@ -69,6 +70,7 @@ BENCH_LATENCY = Table(
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
         ("latencies_count", "bigint", "Latencies in the bucket"),
     ),
+    key=("session", "run_id", "role", "worker_id", "at_us", "metric", "corrected", "bucket_id"),
 )
 
 
@@ -107,11 +109,8 @@ BENCH_RESULT = Table(
         ("out_of_order_msgs", "bigint", "Messages received out of order, after a later one"),
         ("closes", "boolean", "Whether the message counts add up"),
     ),
+    key=("session", "run_id"),
 )
-
-
-def _event_table(name: str, meaning: str, identity: tuple[Column, ...], *rows: Column) -> Table:
-    return Table(name, meaning, identity[:3] + rows)
 
 
 _NAMED = columns(
@@ -121,15 +120,15 @@ _NAMED = columns(
 )
 
 
-ADVISORY = _event_table(
+ADVISORY = Table(
     "advisory",
     "Advisories of the server.",
-    _NAMED,
-    *columns(
+    _NAMED
+    + columns(
         ("at_us", "bigint", "When it arrived"),
         ("kind", "string", "Last part of the advisory's type"),
         (
-            "said_count",
+            "advisories_count",
             "bigint",
             "Number of advisories: 1, or more if they arrived too fast to be recorded singly",
         ),
@@ -141,11 +140,11 @@ ADVISORY = _event_table(
 )
 
 
-ACK_SAMPLE = _event_table(
+ACK_SAMPLE = Table(
     "ack_sample",
     "A sampled acknowledgement.",
-    _NAMED,
-    *columns(
+    _NAMED
+    + columns(
         ("at_us", "bigint", "When it arrived"),
         ("stream_seq", "bigint", "The message"),
         ("consumer_seq", "bigint", "The delivery"),
@@ -155,11 +154,11 @@ ACK_SAMPLE = _event_table(
 )
 
 
-ACK_TIME = _event_table(
+ACK_TIME = Table(
     "ack_time",
     "Times to acknowledge: one row per sample, or per bucket of samples counted together.",
-    _NAMED,
-    *columns(
+    _NAMED
+    + columns(
         ("at_us", "bigint", "When it arrived"),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
@@ -178,11 +177,11 @@ ACK_TIME = _event_table(
 )
 
 
-FINDING = _event_table(
+FINDING = Table(
     "finding",
     "A row each time that a finding began, changed or ended.",
-    _NAMED,
-    *columns(
+    _NAMED
+    + columns(
         (
             "part",
             "string",
@@ -213,11 +212,11 @@ EVENT = Table(
 )
 
 
-CONFIGURATION = _event_table(
+CONFIGURATION = Table(
     "configuration",
     "Configurations of streams (consumer is null) and consumers, when first seen and changed.",
-    _NAMED,
-    *columns(
+    _NAMED
+    + columns(
         ("created_at_us", "bigint", "When the stream or consumer was created"),
         ("at_us", "bigint", "When the configuration was seen"),
         ("change_count", "bigint", "0 when first seen, then 1, 2 … per change"),
@@ -235,6 +234,7 @@ CONFIGURATION = _event_table(
         ("max_deliver_count", "bigint", "Deliveries until a message is dropped"),
         ("filtered", "boolean", "The consumer filters subjects"),
     ),
+    key=("session", "stream", "consumer", "created_at_us", "change_count"),
 )
 
 
@@ -384,6 +384,7 @@ POLL = Table(
         ("api_requests_count", "bigint", "API requests of the account since the server started"),
         ("api_errors_count", "bigint", "API errors of the account since the server started"),
     ),
+    key=("session", "mono_us"),
 )
 
 SEGMENT = Table(
@@ -413,6 +414,7 @@ SEGMENT = Table(
         ("missing_lines_count", "bigint", "Records missing from a closed file of the recording"),
         ("corrupt", "boolean", "Whether a closed file is incomplete or damaged"),
     ),
+    key=("session", "segment"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
-from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT, SMALL_BYTES
+from natstui.analysis.defaults import MASTER, MEMORY, PARTITION_BYTES, SMALL_BYTES
 from natstui.analysis.spark.java import find_java
 from natstui.errors import AnalysisError
 
@@ -44,6 +45,7 @@ _ALONE = {
     "spark.hadoop.fs.defaultFS": "file:///",
 }
 """What a cluster's configuration says of its own machines means nothing to a run on this one."""
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _CANCEL_EVERY_S = 0.2
 
 
@@ -57,7 +59,6 @@ class SparkSettings:
     remote: str | None = None
     """Address of a Spark Connect server, `sc://host:port`; it brings its own settings."""
     memory: str = MEMORY
-    partitions_count: int = PARTITIONS_COUNT
     ui: bool = False
     size_bytes: int | None = None
     """About how much text is read; None where that is not known here."""
@@ -72,11 +73,14 @@ class SparkSettings:
 
 def settings_for_size(settings: SparkSettings) -> dict[str, str]:
     """Return the settings of Spark that depend on how much is read: nothing else does."""
+    if settings.size_bytes is None:
+        # A cluster has a number of its own, and Spark puts small partitions together.
+        return {}
     if not settings.small:
-        return {"spark.sql.shuffle.partitions": str(settings.partitions_count)}
+        return {_PARTITIONS: str(math.ceil(settings.size_bytes / PARTITION_BYTES))}
     return {
         # One task sorts, groups and joins what is there in milliseconds.
-        "spark.sql.shuffle.partitions": "1",
+        _PARTITIONS: "1",
         # There is nothing to be learnt from the size of what one task has written.
         "spark.sql.adaptive.enabled": "false",
         # To compile a query takes longer than to run it as it is.
@@ -173,7 +177,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
     given = settings.conf.start_settings()
     memory = _JVM_MEMORY.format(memory=settings.memory)
     java = (memory, _JVM_SMALL if settings.small else _JVM, given.pop(JAVA_OPTIONS, ""))
-    return {
+    ours = {
         **(_ALONE if settings.master.startswith("local") else {}),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
@@ -185,9 +189,10 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
-        "spark.default.parallelism": "1" if settings.small else str(settings.partitions_count),
-        **given,
     }
+    if partitions := settings_for_size(settings).get(_PARTITIONS):
+        ours["spark.default.parallelism"] = partitions
+    return {**ours, **given}
 
 
 def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:

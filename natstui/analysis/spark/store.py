@@ -174,14 +174,17 @@ class Store:
             part = F.when(part.isin(alone), part).otherwise(of_many) if alone else F.lit(of_many)
         return part
 
-    def _write_pieces(self, rows: DataFrame, piece: ColumnOfSpark, folder: str) -> None:
-        writer = rows.withColumn(PART, piece).write.mode("overwrite").partitionBy(PART)
+    def _write_pieces(self, rows: DataFrame, folder: str) -> None:
+        writer = rows.write.mode("overwrite").partitionBy(PART)
         writer.option("partitionOverwriteMode", "dynamic").parquet(folder)
 
     def write_silver(self, table: Table, rows: DataFrame) -> None:
         """Write the parts of the sessions in `rows` anew."""
-        folder = f"{self.root}/silver/{table.name}"
-        self._write_pieces(table.contract(rows), self._part(), folder)
+        rows = table.contract(rows).withColumn(PART, self._part())
+        if len({*self._new.values()}) > 1:
+            # As few files in each part as its size asks for, and not one of each task.
+            rows = rows.hint("rebalance", PART)
+        self._write_pieces(rows, f"{self.root}/silver/{table.name}")
 
     def write_bronze(self, table: str, rows: DataFrame, number: int) -> None:
         """Write pieces of bronze that are new: sealed segments, and those that are open, apart.
@@ -190,7 +193,7 @@ class Store:
         """
         is_open = F.when(F.col("segment").endswith(_SEALED), "").otherwise(_OPEN)
         piece = F.concat(self._part(), F.lit(f"/{self._run}-{number}"), is_open)
-        self._write_pieces(rows, piece, f"{self.root}/bronze/{table}")
+        self._write_pieces(rows.withColumn(PART, piece), f"{self.root}/bronze/{table}")
 
     def piece_of(self, session: str, segment: str, number: int) -> str:
         """Return in which piece `write_bronze` puts a segment."""

@@ -224,8 +224,9 @@ def analyze(
     SESSION is a folder, a glob, a URL, or the name of a recording.
 
     Shows where consumers lagged, what was stuck and why, what was redelivered, the load of the
-    server, and which streams and consumers became slower than in the earliest session or those of
-    --baseline. Exit code 6: some data of a session could not be read; the rest was analysed.
+    server, and which streams and consumers became slower than in the earliest session of the same
+    server and account, or those of --baseline. Exit code 6: some data of a session could not be
+    read; the rest was analysed.
     """
     # Checked before minutes of work, not after them.
     _check_files(page_file, notebook_file)

@@ -84,7 +84,7 @@ def charts_of(result: AnalysisResult) -> tuple[ChartData, ...]:
     by_rank: dict[int, list[Row]] = {}
     for values in table.rows if table else ():
         row = dict(zip(names, values, strict=True))
-        by_rank.setdefault(_number(row["rank_count"]), []).append(row)
+        by_rank.setdefault(_number(row["rank"]), []).append(row)
     rows = [row for many in by_rank.values() for row in many]
     axis = _axis(rows)
     if axis is None:

@@ -20,6 +20,7 @@ from natstui.analysis.gold.comparing.verdicts import (
     UPSTREAM_LAG,
     Reduced,
 )
+from natstui.analysis.gold.rates import SECOND_US, bucket_start, repeats
 from natstui.analysis.silver.layer import Silver
 
 BLOCK_US = 10_000_000
@@ -44,15 +45,12 @@ def block_values(silver: Silver, loads: DataFrame, slotted: DataFrame) -> DataFr
     polls = silver.poll.where(F.col("api_rtt_us").isNotNull())
     rtt = polls.groupBy("session", _block()).agg(F.avg("api_rtt_us").alias("value"))
     values = rtt.select("session", F.lit("api round trip (µs)").alias("metric"), "at_us", "value")
-    pairs = {
-        PUBLISHED: "published_per_s",
-        "delivered (msg/s)": "delivered_per_s",
-        PENDING: "pending_mean_msgs",
+    metrics = {
+        PUBLISHED: F.col("published_per_s"),
+        "delivered (msg/s)": F.col("delivered_per_s"),
+        PENDING: F.col("pending_mean_msgs"),
     }
-    metrics = [F.struct(F.lit(m).alias("metric"), F.col(c).alias("value")) for m, c in
-               pairs.items()]  # fmt: skip
-    spread = loads.select("session", F.col("bucket_at_us").alias("at_us"),
-                          F.inline(F.array(*metrics)))  # fmt: skip
+    spread = loads.select("session", F.col("bucket_at_us").alias("at_us"), _spread(metrics))
     values = values.unionByName(spread)
     values = values.unionByName(_bench_throughput(slotted)).unionByName(_bench_latency(silver))
     for part in (_of_consumers(silver), _of_streams(silver), _ack_times(silver)):
@@ -61,16 +59,15 @@ def block_values(silver: Silver, loads: DataFrame, slotted: DataFrame) -> DataFr
 
 
 def _block() -> Column:
-    return (F.col("at_us") - F.pmod("at_us", F.lit(BLOCK_US))).alias("at_us")
+    return bucket_start("at_us", BLOCK_US).alias("at_us")
 
 
 def _of_consumers(silver: Silver) -> DataFrame:
     names = ("session", "stream", "consumer")
-    repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
     blocks = silver.consumer_sample.groupBy(*names, _block()).agg(
         (F.sum("elapsed_us") / 1e6).alias("covered_s"),
         F.sum("delivered_msgs").alias("delivered"),
-        F.sum(repeated).alias("repeated"),
+        F.sum(repeats()).alias("repeated"),
         F.avg("pending_msgs").alias("pending"),
         F.min("pending_msgs").alias("pending_min"),
         F.avg((F.col("at_us") - F.col("next_at_us")) / 1e6).alias("lag"),
@@ -126,7 +123,7 @@ def _bench_latency(silver: Silver) -> DataFrame:
     early = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
     rows = silver.bench_latency.where(F.col("corrected") & ~early)
     metric = F.concat(F.lit("bench "), "metric", F.lit(" latency (µs)")).alias("metric")
-    second = (F.col("at_us") - F.pmod("at_us", F.lit(1_000_000))).alias("at_us")
+    second = bucket_start("at_us", SECOND_US).alias("at_us")
     weight = F.col("latencies_count")
     mean = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
     return rows.groupBy("session", metric, second).agg(mean.alias("value"))
@@ -144,15 +141,15 @@ def reduce(
     of = ["session", "metric", "stream", "consumer"]
     order = Window.partitionBy(*of).orderBy("at_us")
     rows = values.where(F.col("value").isNotNull())
-    n, place = F.count("*").over(Window.partitionBy(*of)), F.row_number().over(order) - 1
-    rows = rows.withColumns({"before": F.lag("value").over(order), "n": n, "place": place})
+    n, position = F.count("*").over(Window.partitionBy(*of)), F.row_number().over(order) - 1
+    rows = rows.withColumns({"before": F.lag("value").over(order), "n": n, "position": position})
     length = F.ceil(F.col("n") / statistics.MOST_STRETCHES)
-    stretch = F.floor(F.col("place") / length)
-    in_one = stretch < F.floor(F.col("n") / length)
-    rows = rows.withColumn("stretch", F.when(in_one, stretch))
+    stretch = F.floor(F.col("position") / length)
+    is_complete = stretch < F.floor(F.col("n") / length)
+    rows = rows.withColumn("stretch", F.when(is_complete, stretch))
     mean = F.avg("value").over(Window.partitionBy(*of, "stretch"))
     rows = rows.withColumn("stretch_mean", mean)
-    begins = in_one & (F.col("place") % length == 0)
+    begins = is_complete & (F.col("position") % length == 0)
     rows = rows.withColumns({"begins": begins, "mean_before": F.lag("stretch_mean").over(order)})
     stretch = F.when(F.col("begins"), F.col("stretch_mean"))
     before = F.when(F.col("begins"), F.col("mean_before"))

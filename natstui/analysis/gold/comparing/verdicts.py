@@ -6,7 +6,7 @@ those of everything together and those of streams and consumers apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from natstui.analysis.gold.comparing import statistics
@@ -51,24 +51,32 @@ Row = tuple[str, str, str, str | None, str | None, float, float, float | None, f
             float | None, float | None, str | None, str | None, str]  # fmt: skip
 
 
-def compare(reduced: list[Reduced], baseline: tuple[str, ...]) -> list[Row]:
+def compare(
+    reduced: list[Reduced],
+    baseline: tuple[str, ...],
+    systems: Mapping[str, tuple[str, str]] | None = None,
+) -> list[Row]:
     """Compare the sessions that are not the baseline with it.
 
-    With a baseline, all others together are one group; without, the earliest session is the
-    baseline and each other one is compared by itself.
+    With a baseline, all others together are one group; without, the earliest session of each
+    system is its baseline and each other one is compared by itself. `systems` are those of the
+    sessions; without, all are of one.
     """
     by_session: dict[str, list[Reduced]] = {}
     for one in reduced:
         by_session.setdefault(one.session, []).append(one)
     began = {name: min(one.first_at_us for one in many) for name, many in by_session.items()}
     sessions = sorted(began, key=lambda name: (began[name], name))
-    if len(sessions) < 2:
-        return []
     if baseline:
         others = tuple(name for name in sessions if name not in baseline)
         return list(_rows(by_session, baseline, others)) if others else []
-    first, *rest = sessions
-    return [row for name in rest for row in _rows(by_session, (first,), (name,))]
+    rows: list[Row] = []
+    first_of: dict[tuple[str, str] | None, str] = {}
+    for name in sessions:
+        first = first_of.setdefault(systems[name] if systems else None, name)
+        if name != first:
+            rows += _rows(by_session, (first,), (name,))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,13 @@ ACCOUNT_FULL = Table(
         ("parts_count", "bigint", "Number of parts of the session used for the forecast"),
         ("end_at_us", "bigint", "Time of the last poll, where the forecast begins"),
     ),
+    key=("session", "what"),
 )  # fmt: skip
 _LIMITS = {"storage": "max_storage_bytes", "memory": "max_memory_bytes"}
 
 
 def account_full(silver: Silver) -> DataFrame:
-    """Return the table `account_full`."""
+    """Return `account_full`: one row per session and kind of storage, from its polls."""
     storage, memory = (_forecast(silver.poll, what) for what in _LIMITS)
     return ACCOUNT_FULL.contract(storage.unionAll(memory))
 
@@ -102,7 +103,7 @@ def _forecast(poll: DataFrame, what: str) -> DataFrame:
 
 def _with_moments(rows: DataFrame) -> DataFrame:
     pace, parts = F.col("growth_bytes_per_s"), F.col("parts_count")
-    far = quantile(parts) * F.col("spread") / F.sqrt(parts)
+    margin = quantile(parts) * F.col("spread") / F.sqrt(parts)
     room = F.col("limit_bytes") - F.col("used_bytes")
     part_s = F.col("watched_s") / parts
     rows = with_growth(rows, _PACE, part_s)
@@ -115,13 +116,13 @@ def _with_moments(rows: DataFrame) -> DataFrame:
             "latest_s": F.when(is_known(_PACE), left_s(_PACE, room, part_s, "_least")),
         }
     )
-    told = foreseen(F.col("left_s"), F.col("watched_s"))
+    is_foreseen = foreseen(F.col("left_s"), F.col("watched_s"))
     ends = {"full_at_us": "left_s", "earliest_at_us": "earliest_s", "latest_at_us": "latest_s"}
-    moments = {name: F.when(told, _full_at_us(F.col(left))) for name, left in ends.items()}
+    moments = {name: F.when(is_foreseen, _full_at_us(F.col(left))) for name, left in ends.items()}
     return rows.withColumns(
         {
-            "low_bytes_per_s": pace - far,
-            "high_bytes_per_s": pace + far,
+            "low_bytes_per_s": pace - margin,
+            "high_bytes_per_s": pace + margin,
             "end_at_us": F.col("at_us"),
             **moments,
         }

@@ -41,17 +41,18 @@ CHANGE = Table(
         ("change", "string", "The settings that differ, before and after"),
         ("after_s", "double", "Time from the change to the problem"),
     ),
+    key=("session", "stream", "consumer", "trouble", "start_at_us", "detail"),
 )
 
 
 def change(given: Given) -> DataFrame:
-    """Return the table `change`."""
+    """Return `change`: one row per problem, with the newest change before it."""
     troubles = _troubles(given, given.thresholds)
     changes = _changes(given.silver.configuration)
     near = F.col("changed_at_us") > F.col("start_at_us") - CHANGE_WINDOW_US
     near &= F.col("changed_at_us") <= F.col("latest_at_us")
-    whose = F.col("of").isNull() | (F.col("of") == F.col("consumer"))
-    rows = troubles.join(F.broadcast(changes), ["session", "stream"]).where(near & whose)
+    of_consumer = F.col("of").isNull() | (F.col("of") == F.col("consumer"))
+    rows = troubles.join(changes, ["session", "stream"]).where(near & of_consumer)
     newest = F.struct("changed_at_us", F.col("of").isNotNull().alias("own"), "change")
     rows = rows.groupBy("session", "stream", "consumer", "trouble", "start_at_us", "detail").agg(
         F.max(newest).alias("newest")
@@ -73,7 +74,7 @@ def _troubles(given: Given, thresholds: Thresholds) -> DataFrame:
         _trouble(given.gold("lag_period"), LAGGING, start, F.lit(SLACK_US), late),
         _trouble(
             _begun(given.gold("redelivery_hot_spot"), thresholds),
-            REDELIVERY, spot, F.lit(thresholds.bucket_s * 1_000_000), again,
+            REDELIVERY, spot, F.lit(thresholds.bucket_us), again,
         ),
     )  # fmt: skip
     return reduce(lambda rows, more: rows.unionAll(more), parts)
@@ -84,7 +85,7 @@ def _begun(spots: DataFrame, thresholds: Thresholds) -> DataFrame:
     order = Window.partitionBy("session", "stream", "consumer").orderBy("bucket_at_us")
     apart = F.col("bucket_at_us") - F.lag("bucket_at_us").over(order)
     rows = spots.withColumn("apart", apart)
-    return rows.where(F.coalesce(F.col("apart") > thresholds.bucket_s * 1_000_000, F.lit(True)))
+    return rows.where(F.coalesce(F.col("apart") > thresholds.bucket_us, F.lit(True)))
 
 
 def _trouble(
@@ -106,8 +107,8 @@ def _changes(configuration: DataFrame) -> DataFrame:
     for name in FIELDS:
         before, now = F.lag(name).over(asset), F.col(name)
         texts = [F.coalesce(one.cast("string"), F.lit("none")) for one in (before, now)]
-        told = F.concat(F.lit(f"{name} "), texts[0], F.lit(" → "), texts[1])
-        parts.append(F.when(~before.eqNullSafe(now), told))
+        text = F.concat(F.lit(f"{name} "), texts[0], F.lit(" → "), texts[1])
+        parts.append(F.when(~before.eqNullSafe(now), text))
     words = F.concat_ws(", ", *parts)
     rows = configuration.withColumn("words", words).where(F.col("change_count") > 0)
     return rows.select(

@@ -49,14 +49,15 @@ DELAY = Table(
             "Whether the correlation is strong, not by chance, and the backlog delays messages",
         ),
     ),
+    key=("session", "stream", "consumer", "driver"),
 )
-_ONE = ["session", "rank_count"]
+_CONSUMER = ["session", "stream", "consumer"]
 
 
 def delay(given: Given) -> DataFrame:
-    """Return the table `delay`."""
+    """Return `delay`: one row per drawn consumer and driver, from `picture`."""
     rows = _followed(_with_drivers(given))
-    order = Window.partitionBy(*_ONE).orderBy("bucket_at_us")
+    order = Window.partitionBy(*_CONSUMER).orderBy("bucket_at_us")
     width_us = F.col("width_s") * 1_000_000
 
     def before(name: str, count: int) -> Column:
@@ -70,7 +71,7 @@ def delay(given: Given) -> DataFrame:
     rows = rows.withColumn("grown", F.col("pending_msgs") - before("pending_msgs", 1))
     pairs = {f"{name}_{n}": before(name, n) for name in DRIVERS for n in range(MOST_LATER + 1)}
     rows = rows.withColumns(pairs)
-    rows = rows.groupBy(*_ONE, "stream", "consumer", "width_s").agg(
+    rows = rows.groupBy(*_CONSUMER, "width_s").agg(
         # Rounded, so that of delays with the same correlation the shortest is told.
         *(F.round(F.corr(name, "grown"), 9).alias(f"{name}_r") for name in pairs),
         *(F.count_if(F.col(name).isNotNull() & F.col("grown").isNotNull()).alias(f"{name}_n")
@@ -85,12 +86,12 @@ def delay(given: Given) -> DataFrame:
     never = given.gold("lag").where("never_caught_up").select("session", "stream", "consumer")
     never = never.distinct().withColumn("driver", F.lit("bursts"))
     key = ["session", "stream", "consumer", "driver"]
-    return DELAY.contract(found.join(F.broadcast(never), key, "left_anti"))
+    return DELAY.contract(found.join(never, key, "left_anti"))
 
 
 def _with_drivers(given: Given) -> DataFrame:
     """Return the buckets of the consumers drawn, with what their streams stored and elected."""
-    drawn = given.gold("picture").where(F.col("rank_count") > 0)
+    drawn = given.gold("picture").where(F.col("rank") > 0)
     streams = F.broadcast(drawn.select("session", "stream", "width_s").distinct())
     key = ["session", "stream", "bucket_at_us"]
     stored = given.silver.stream_sample.join(streams, ["session", "stream"])
@@ -104,18 +105,18 @@ def _with_drivers(given: Given) -> DataFrame:
 def _elected(given: Given, rows: DataFrame) -> DataFrame:
     """Add whether a leader of the stream or of the consumer was elected in a bucket."""
     widths = F.broadcast(rows.select("session", "width_s").distinct())
-    told = given.silver.advisory.where(F.col("kind").isin(*ELECTED))
-    told = told.select("session", "stream", F.col("consumer").alias("of"), "at_us")
+    advised = given.silver.advisory.where(F.col("kind").isin(*ELECTED))
+    advised = advised.select("session", "stream", F.col("consumer").alias("of"), "at_us")
     changes = given.gold("availability").where(F.col("kind") == "leader_change")
     nobody = F.lit(None).cast("string").alias("of")
     seen = changes.select("session", "stream", nobody, F.col("start_at_us").alias("at_us"))
-    both = told.unionAll(seen).join(widths, "session")
+    both = advised.unionAll(seen).join(widths, "session")
     both = both.withColumn("bucket_at_us", bucket_of("at_us"))
     key = ["session", "stream", "bucket_at_us"]
     who = both.groupBy(*key).agg(F.collect_set(F.coalesce("of", F.lit(""))).alias("elected"))
-    rows = rows.join(F.broadcast(who), key, "left")
-    of_it = F.array_contains("elected", "") | F.array_contains("elected", F.col("consumer"))
-    return rows.withColumn("elections", F.coalesce(of_it, F.lit(False)).cast("double"))
+    rows = rows.join(who, key, "left")
+    is_elected = F.array_contains("elected", "") | F.array_contains("elected", F.col("consumer"))
+    return rows.withColumn("elections", F.coalesce(is_elected, F.lit(False)).cast("double"))
 
 
 def _followed(rows: DataFrame) -> DataFrame:

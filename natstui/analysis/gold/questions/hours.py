@@ -7,12 +7,12 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, Given, counted, finding, time_text
 from natstui.analysis.gold.questions.account_full import moment
+from natstui.analysis.gold.rates import HOUR_US, bucket_start
 from natstui.analysis.gold.redelivery import GIVEN_UP
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.findings.catalogue.consumers import PAUSED
 
-HOUR_US = 3_600_000_000
 _LONGEST_US = 400 * 24 * HOUR_US
 """A span that is longer comes of a moment that nobody can have measured."""
 
@@ -23,7 +23,7 @@ HOUR = Table(
     columns(
         SESSION,
         ("hour_at_us", "bigint", "When the hour began"),
-        ("worst_count", "bigint", "1 for the worst"),
+        ("rank", "bigint", "1 for the worst"),
         ("given_up_count", "bigint", "Messages dropped after max deliver in the hour"),
         ("stuck_s", "double", "Total time that consumers were stuck, paused ones not counted"),
         ("behind_s", "double", "Total length of long periods of lag, all consumers together"),
@@ -34,17 +34,18 @@ HOUR = Table(
             "Polls in the hour; the first and the last hour are usually incomplete",
         ),
     ),
+    key=("session", "hour_at_us"),
 )
 _KEYS = ["session", "hour_at_us"]
 
 
 def hour(given: Given) -> DataFrame:
-    """Return the table `hour`."""
+    """Return `hour`: one row per session and hour with a poll."""
     silver = given.silver
     stuck = given.gold("stuck").where(F.col("cause") != PAUSED.word)
     given_up = silver.advisory.where(F.col("kind") == GIVEN_UP)
     given_up = given_up.groupBy("session", _hour("at_us")).agg(
-        F.sum("said_count").alias("given_up_count")
+        F.sum("advisories_count").alias("given_up_count")
     )
     repeated = given.gold("consumer_rate").groupBy("session", _hour("bucket_at_us"))
     repeated = repeated.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
@@ -64,7 +65,7 @@ def hour(given: Given) -> DataFrame:
     return HOUR.contract(
         rows.withColumns(
             {
-                "worst_count": F.row_number().over(worst),
+                "rank": F.row_number().over(worst),
                 "stuck_s": F.col("stuck_us") / 1e6,
                 "behind_s": F.col("behind_us") / 1e6,
             }
@@ -73,7 +74,7 @@ def hour(given: Given) -> DataFrame:
 
 
 def _hour(name: str) -> Column:
-    return (F.col(name) - F.pmod(F.col(name), F.lit(HOUR_US))).alias("hour_at_us")
+    return bucket_start(name, HOUR_US).alias("hour_at_us")
 
 
 def _spent(spans: DataFrame, name: str) -> DataFrame:
@@ -93,7 +94,7 @@ def worst_hour(hours: DataFrame) -> DataFrame:
     rows = hours.join(F.broadcast(counts), "session")
     bad = (F.col("given_up_count") > 0) | (F.col("stuck_s") + F.col("behind_s") > 0)
     bad |= F.col("repeated_msgs") > 0
-    rows = rows.where((F.col("worst_count") == 1) & (F.col("hours_count") > 1) & bad)
+    rows = rows.where((F.col("rank") == 1) & (F.col("hours_count") > 1) & bad)
     rows = rows.withColumns(
         {"start_at_us": F.col("hour_at_us"), "end_at_us": F.col("hour_at_us") + HOUR_US}
     )
@@ -117,11 +118,11 @@ ANSWERS = (
         findings=(worst_hour,),
         section=Section(
             "Worst hours",
-            ("session", "worst_count", "hour_at_us", "given_up_count", "stuck_s", "behind_s",
+            ("session", "rank", "hour_at_us", "given_up_count", "stuck_s", "behind_s",
              "repeated_msgs", "polls_count"),
             "Nothing was polled.",
         ),
-        sorted_by=("session", "worst_count"),
+        sorted_by=("session", "rank"),
         most_rows_count=48,
     ),
 )  # fmt: skip

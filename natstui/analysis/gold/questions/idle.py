@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, Given, counted, finding
 from natstui.analysis.section import Section
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
 _TOLD_AFTER_S = 86_400
 """Something that did nothing for so long is a finding; all others are in the table."""
@@ -26,11 +26,12 @@ IDLE = Table(
         ("stored_msgs", "bigint", "Stored messages of a stream; null for a consumer"),
         ("stored_bytes", "bigint", "Stored bytes of a stream; null for a consumer"),
     ),
+    key=CONSUMER_KEY,
 )
 
 
 def idle(given: Given) -> DataFrame:
-    """Return the table `idle`."""
+    """Return `idle`: one row per stream or consumer without activity, from the rates."""
     rates = given.gold("consumer_rate").groupBy("session", "stream", "consumer", "created_at_us")
     rates = rates.agg(
         F.first("series_id").alias("series_id"),
@@ -56,7 +57,7 @@ def idle(given: Given) -> DataFrame:
         )
     )
     streams = streams.where((F.col("watched_s") > 0) & (F.col("published_msgs") == 0))
-    streams = streams.join(F.broadcast(read_from), ["session", "stream"], "left_anti")
+    streams = streams.join(read_from, ["session", "stream"], "left_anti")
     nothing = F.lit(None)
     streams = _since(streams.withColumn("consumer", nothing.cast("string")),
                      given.silver.stream_sample, "last_at_us")  # fmt: skip
@@ -69,10 +70,8 @@ def idle(given: Given) -> DataFrame:
 
 def _since(rows: DataFrame, samples: DataFrame, last: str) -> DataFrame:
     """Add when they did something last, which the server says."""
-    wanted = F.broadcast(rows.select("series_id"))
-    told = samples.join(wanted, "series_id", "left_semi").groupBy("series_id")
-    told = told.agg(F.max(last).alias("last_at_us"))
-    rows = rows.join(F.broadcast(told), "series_id", "left")
+    own = samples.join(rows.select("series_id"), "series_id", "left_semi").groupBy("series_id")
+    rows = rows.join(own.agg(F.max(last).alias("last_at_us")), "series_id", "left")
     since: Column = F.coalesce("last_at_us", "created_at_us")
     rows = rows.withColumn("idle_s", (F.col("sampled_at_us") - since) / 1e6)
     return rows.select([column.name for column in IDLE.columns])

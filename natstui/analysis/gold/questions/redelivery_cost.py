@@ -18,7 +18,11 @@ REDELIVERY_COST = Table(
         ("consumers_count", "bigint", "Number of consumers with redeliveries"),
         ("delivered_msgs", "bigint", "Deliveries to all of its consumers"),
         ("repeated_msgs", "bigint", "Minimum number of redeliveries among these deliveries"),
-        ("repeated_share", "double", "Redeliveries per delivery; null without deliveries"),
+        (
+            "repeated_share",
+            "double",
+            "Redeliveries per delivery of its consumers without a filter; null without any",
+        ),
         ("message_bytes", "double", "Mean size of a stored message of the stream"),
         (
             "repeated_bytes",
@@ -26,30 +30,30 @@ REDELIVERY_COST = Table(
             "Estimated bytes sent again: redeliveries times the mean size",
         ),
     ),
+    key=("session", "stream"),
 )
 
 
 def redelivery_cost(redelivery: DataFrame, capacity: DataFrame) -> DataFrame:
-    """Return the table `redelivery_cost`."""
+    """Return `redelivery_cost`: one row per name of a stream in a session."""
+    # What consumers with a filter repeated is not known: they are in the sums, as the least.
+    countable = F.col("repeated_share").isNotNull()
+    share = F.sum(F.when(countable, F.col("repeated_msgs"))) / F.sum(
+        F.when(countable, F.col("delivered_msgs"))
+    )
     rows = redelivery.groupBy("session", "stream").agg(
         F.count_if(F.col("repeated_msgs") > 0).alias("consumers_count"),
         F.sum("delivered_msgs").alias("delivered_msgs"),
         F.sum("repeated_msgs").alias("repeated_msgs"),
+        share.alias("repeated_share"),
     )
     # Of a stream that was made again, the newest one.
     sizes = capacity.groupBy("session", "stream").agg(
         F.max_by("message_bytes", "created_at_us").alias("message_bytes")
     )
-    rows = rows.join(F.broadcast(sizes), ["session", "stream"], "left")
-    repeated, delivered = F.col("repeated_msgs"), F.col("delivered_msgs")
-    return REDELIVERY_COST.contract(
-        rows.withColumns(
-            {
-                "repeated_share": F.when(delivered > 0, repeated / delivered),
-                "repeated_bytes": repeated * F.col("message_bytes"),
-            }
-        )
-    )
+    rows = rows.join(sizes, ["session", "stream"], "left")
+    repeated_bytes = F.col("repeated_msgs") * F.col("message_bytes")
+    return REDELIVERY_COST.contract(rows.withColumn("repeated_bytes", repeated_bytes))
 
 
 PLACE = 100

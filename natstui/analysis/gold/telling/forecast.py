@@ -23,7 +23,7 @@ LEAST_PARTS = 4
 """Of fewer parts there is no interval."""
 _MOST_PARTS = 30
 """The quantile of more parts is hardly smaller."""
-_MOST_ALIKE = 0.9
+_MOST_AUTOCORRELATION = 0.9
 
 
 def full_in_s(limit: str, used: str, growth: str | Column) -> Column:
@@ -40,8 +40,8 @@ def foreseen(left_s: Column, watched_s: Column) -> Column:
     return (left_s == 0) | long_enough
 
 
-def told_s(left_s: Column, watched_s: Column) -> Column:
-    """Return the time that is left; null where it must not be told."""
+def foreseen_s(left_s: Column, watched_s: Column) -> Column:
+    """Return the time that is left; null where it is not foreseen."""
     return F.when(foreseen(left_s, watched_s), left_s)
 
 
@@ -55,13 +55,13 @@ def numbered_parts(rows: DataFrame, of: list[str], order: str, paces: list[str])
     for pace in paces:
         known, count = F.col(pace).isNotNull(), F.count(pace).over(Window.partitionBy(*of))
         third = F.greatest(F.ceil(count / 3), F.lit(LEAST_PARTS))
-        place = F.count(pace).over(
+        rank = F.count(pace).over(
             newest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
         )
         rows = rows.withColumns(
             {
                 f"{pace}_before": F.lag(pace).over(by_time),
-                f"{pace}_third": F.when(known, F.ceil(place / third)),
+                f"{pace}_third": F.when(known, F.ceil(rank / third)),
             }
         )
     return rows
@@ -77,7 +77,7 @@ def growth_sums(pace: str) -> list[Column]:
             F.avg(inside).alias(f"{pace}_{name}"),
             F.count(inside).alias(f"{pace}_{name}_count"),
             F.stddev_samp(inside).alias(f"{pace}_{name}_spread"),
-            F.corr(inside, F.when(condition, before)).alias(f"{pace}_{name}_alike"),
+            F.corr(inside, F.when(condition, before)).alias(f"{pace}_{name}_r"),
         ]
 
     return [*of("recent", third == 1), *of("earlier", third == 2), *of("whole", value.isNotNull())]
@@ -97,16 +97,16 @@ def with_growth(rows: DataFrame, pace: str, part_s: float | Column) -> DataFrame
     error = {name: F.col(f"{pace}_{name}_error") for name in _NAMES}
     t = {name: F.col(f"{pace}_{name}_t") for name in _NAMES}
     rows = rows.withColumns(
-        {f"{pace}_{name}_alike": _alike(f"{pace}_{name}_alike", count[name]) for name in _NAMES}
+        {f"{pace}_{name}_r": _corrected(f"{pace}_{name}_r", count[name]) for name in _NAMES}
     )
     rows = rows.withColumns(
-        {f"{pace}_{name}_worth": _worth(F.col(f"{pace}_{name}_alike")) for name in _NAMES}
+        {f"{pace}_{name}_inflation": _inflation(F.col(f"{pace}_{name}_r")) for name in _NAMES}
         | {f"{pace}_{name}_t": quantile(count[name]) for name in _NAMES}
     )
     rows = rows.withColumns(
         {
             f"{pace}_{name}_error": F.col(f"{pace}_{name}_spread")
-            * F.sqrt(F.col(f"{pace}_{name}_worth") / count[name])
+            * F.sqrt(F.col(f"{pace}_{name}_inflation") / count[name])
             for name in _NAMES
         }
     )
@@ -115,31 +115,33 @@ def with_growth(rows: DataFrame, pace: str, part_s: float | Column) -> DataFrame
         {
             f"{pace}_certain": F.coalesce(grows[0] & grows[1], F.lit(False)),
             f"{pace}_change": of["recent"] - of["earlier"],
-            f"{pace}_far": t["earlier"] * F.hypot(error["recent"], error["earlier"]),
+            f"{pace}_margin": t["earlier"] * F.hypot(error["recent"], error["earlier"]),
         }
     )
-    change, far = F.col(f"{pace}_change"), F.col(f"{pace}_far")
-    sure = F.coalesce(F.abs(change) > far, F.lit(False))
+    change, margin = F.col(f"{pace}_change"), F.col(f"{pace}_margin")
+    sure = F.coalesce(F.abs(change) > margin, F.lit(False))
     apart_s = count["recent"] * part_s
     return rows.withColumns(
         {
-            f"{pace}_acceleration{end}": F.when(sure, (change + sign * far) / apart_s).otherwise(0)
+            f"{pace}_acceleration{end}": F.when(
+                sure, (change + sign * margin) / apart_s
+            ).otherwise(0)
             for end, sign in _SIGNS.items()
         }
     )
 
 
-def _alike(name: str, count: Column) -> Column:
-    """Return how much neighbours resemble each other, 0 to `_MOST_ALIKE`."""
+def _corrected(name: str, count: Column) -> Column:
+    """Return how much neighbours resemble each other, 0 to `_MOST_AUTOCORRELATION`."""
     r = F.coalesce(F.nanvl(F.col(name), F.lit(0.0)), F.lit(0.0))
     # Of few values it is estimated too low, on average by so much (Kendall).
     r += (1 + 3 * r) / count
-    return F.least(F.greatest(r, F.lit(0.0)), F.lit(_MOST_ALIKE))
+    return F.least(F.greatest(r, F.lit(0.0)), F.lit(_MOST_AUTOCORRELATION))
 
 
-def _worth(alike: Column) -> Column:
-    """Return how many parts are worth one independent part."""
-    return (1 + alike) / (1 - alike)
+def _inflation(autocorrelation: Column) -> Column:
+    """Return how many parts say as much as one independent part."""
+    return (1 + autocorrelation) / (1 - autocorrelation)
 
 
 def is_known(pace: str) -> Column:
@@ -163,9 +165,9 @@ def left_s(pace: str, room: Column, part_s: float | Column, end: str = "") -> Co
     now = recent + acceleration * count * part_s / 2
     if end:
         ahead = F.greatest(room / (recent * part_s), F.lit(1.0))
-        worth = F.col(f"{pace}_recent_worth") * (1 / count + 1 / ahead)
-        far = F.col(f"{pace}_recent_t") * F.col(f"{pace}_recent_spread") * F.sqrt(worth)
-        now = now + _SIGNS[end] * far
+        inflation = F.col(f"{pace}_recent_inflation") * (1 / count + 1 / ahead)
+        margin = F.col(f"{pace}_recent_t") * F.col(f"{pace}_recent_spread") * F.sqrt(inflation)
+        now = now + _SIGNS[end] * margin
     root = now * now + 2 * acceleration * room
     found = F.when((now > 0) & (root >= 0), 2 * room / (now + F.sqrt(root)))
     return F.when(room <= 0, F.lit(0.0)).otherwise(found)
@@ -176,8 +178,8 @@ def quantile(parts_count: Column) -> Column:
     quantiles = F.array(
         *(F.lit(t_quantile((1 + SURE) / 2, n - 1)) for n in range(LEAST_PARTS, _MOST_PARTS + 1))
     )
-    place = F.least(parts_count, F.lit(_MOST_PARTS)) - LEAST_PARTS
-    return F.when(parts_count >= LEAST_PARTS, F.get(quantiles, place.cast("int")))
+    index = F.least(parts_count, F.lit(_MOST_PARTS)) - LEAST_PARTS
+    return F.when(parts_count >= LEAST_PARTS, F.get(quantiles, index.cast("int")))
 
 
 def near_or_soon(used_share: Column) -> Column:

@@ -11,8 +11,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, Given
+from natstui.analysis.gold.rates import SECOND_US, bucket_start, repeats
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 MOST_POINTS = 120
@@ -25,7 +26,7 @@ PICTURE = Table(
     "Chart data of a session: all consumers together (rank 0), and the worst consumers.",
     columns(
         SESSION,
-        ("rank_count", "bigint", "0: all consumers together, 1: the worst consumer, 2: the next"),
+        ("rank", "bigint", "0: all consumers together, 1: the worst consumer, 2: the next"),
         ("stream", "string", "Name of the stream; null: all streams together"),
         ("consumer", "string", "Name of the consumer; null: all consumers together"),
         ("bucket_at_us", "bigint", "Start of the interval"),
@@ -44,23 +45,24 @@ PICTURE = Table(
         ),
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
     ),
+    key=("session", "rank", "bucket_at_us"),
 )
-_BUCKET = ("session", "rank_count", "bucket_at_us", "width_s")
+_BUCKET = ("session", "rank", "bucket_at_us", "width_s")
 
 
 def picture(given: Given) -> DataFrame:
-    """Return the table `picture`."""
+    """Return `picture`: one row per session, drawn consumer (or all) and interval."""
     widths = widths_of(given.silver)
     drawn = _worst(given)
     samples = given.silver.consumer_sample
-    alone = _bucketed(samples.join(F.broadcast(drawn), "series_id"), widths)
-    together = _of_all(samples, widths)
+    ranks = F.broadcast(drawn.select("series_id", "rank"))
+    alone = _bucketed(samples.join(ranks, "series_id"), widths)
+    together = _of_all(samples, given.gold("consumer_rate"), widths)
     rows = _consumers(together).unionAll(_consumers(alone.withColumn("members", F.lit(1.0))))
-    rows = rows.join(_published(given.silver.stream_sample, widths), [*_BUCKET], "full")
-    names = drawn.join(F.broadcast(_identities(given)), "series_id").select(
-        "session", "rank_count", "stream", "consumer"
-    )
-    return PICTURE.contract(rows.join(F.broadcast(names), ["session", "rank_count"], "left"))
+    streams = _of_all(given.silver.stream_sample, given.gold("stream_rate"), widths)
+    rows = rows.join(_published(streams), [*_BUCKET], "full")
+    names = drawn.select("session", "rank", "stream", "consumer")
+    return PICTURE.contract(rows.join(F.broadcast(names), ["session", "rank"], "left"))
 
 
 def widths_of(silver: Silver) -> DataFrame:
@@ -85,14 +87,9 @@ def widths_of(silver: Silver) -> DataFrame:
     return polls.select("session", width, "begun_at_us", "over_at_us")
 
 
-def _identities(given: Given) -> DataFrame:
-    rates = given.gold("consumer_rate")
-    return rates.select("series_id", "session", "stream", "consumer", "created_at_us").distinct()
-
-
 def _worst(given: Given) -> DataFrame:
-    """Return series_id and rank_count of the consumers drawn: lost > stuck > late > wasteful."""
-    one = ["session", "stream", "consumer", "created_at_us"]
+    """Return the consumers drawn, each with its rank: lost > stuck > late > wasteful."""
+    one = [*CONSUMER_KEY]
     stuck = given.gold("stuck").groupBy(*one).agg(F.sum("duration_s").alias("stuck_s"))
     wasted = given.gold("redelivery").select(*one, "given_up_count", "repeated_msgs")
     rows = given.gold("lag").join(stuck, one, "left").join(wasted, one, "left")
@@ -104,15 +101,16 @@ def _worst(given: Given) -> DataFrame:
         "stream", "consumer", "created_at_us",
     )  # fmt: skip
     order = Window.partitionBy("session").orderBy(*worst_first)
-    rows = rows.withColumn("rank_count", F.row_number().over(order))
-    most = max(1, MOST_DRAWN // max(len(given.sessions), 1))
-    rows = rows.where(F.col("rank_count") <= most).join(_identities(given), one)
-    return rows.select("series_id", "rank_count")
+    rows = rows.withColumn("rank", F.row_number().over(order))
+    most = max(1, MOST_DRAWN // max(len(given.systems), 1))
+    series = given.gold("consumer_rate").select("series_id", *one).distinct()
+    rows = rows.where(F.col("rank") <= most).join(series, one)
+    return rows.select("series_id", "rank", *one)
 
 
 def bucket_of(name: str) -> Column:
     """Return the start of the bucket, `width_s` wide, that a moment lies in."""
-    return F.col(name) - F.pmod(F.col(name), F.col("width_s") * 1_000_000)
+    return bucket_start(name, F.col("width_s") * SECOND_US)
 
 
 def _bucketed(samples: DataFrame, widths: DataFrame) -> DataFrame:
@@ -120,23 +118,23 @@ def _bucketed(samples: DataFrame, widths: DataFrame) -> DataFrame:
     return rows.withColumn("bucket_at_us", bucket_of("at_us"))
 
 
-def _of_all(samples: DataFrame, widths: DataFrame) -> DataFrame:
-    """Return samples by bucket, each with how many series there were then on average.
+def _of_all(samples: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
+    rows = with_members(_bucketed(samples, widths), rates, widths)
+    return rows.withColumn("rank", F.lit(0))
+
+
+def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
+    """Add to rows by session and bucket how many series there were then on average.
 
     Of many series each poll reads only a part: what is known of these is known of all. Others
-    live for seconds only, and must not count for the whole session.
+    live for seconds only, and must not count for the whole bucket. `rates` are those of all
+    series, `widths` the width of the buckets and the span of each session.
     """
-    members = F.broadcast(_members(samples, widths))
-    rows = _bucketed(samples, widths).join(members, ["session", "bucket_at_us"])
-    return rows.withColumn("rank_count", F.lit(0))
-
-
-def _members(samples: DataFrame, widths: DataFrame) -> DataFrame:
-    """Return session, bucket_at_us and members."""
-    lives = samples.groupBy("session", "series_id").agg(
-        F.min("at_us").alias("first_at_us"),
-        F.max("at_us").alias("last_at_us"),
-        F.count("*").alias("samples"),
+    first = F.col("last_at_us") - F.round(F.col("covered_s") * 1_000_000)
+    lives = rates.groupBy("session", "series_id").agg(
+        F.min_by(first, "bucket_at_us").cast("bigint").alias("first_at_us"),
+        F.max("last_at_us").alias("last_at_us"),
+        F.sum("samples_count").alias("samples"),
         F.min("created_at_us").alias("created_at_us"),
     )
     lives = lives.join(F.broadcast(widths), "session")
@@ -154,9 +152,9 @@ def _members(samples: DataFrame, widths: DataFrame) -> DataFrame:
         {"from_us": F.least(first, "since_us"), "to_us": F.greatest(last, "until_us")}
     )
     # Those that are drawn, and not all from first to last: a damaged time would make billions.
-    drawn = _bucketed(samples, widths).select("session", "bucket_at_us").distinct()
+    buckets = rows.select("session", "bucket_at_us").distinct()
     of_life = F.col("bucket_at_us").between(bucket_of("from_us"), bucket_of("to_us"))
-    rows = lives.join(drawn, "session").where(of_life)
+    each = lives.join(buckets, "session").where(of_life)
 
     def within_us(start: Column, end: Column) -> Column:
         """Return how much of a bucket lies between two moments."""
@@ -169,7 +167,8 @@ def _members(samples: DataFrame, widths: DataFrame) -> DataFrame:
     watched_us = F.max(within_us(begun, over))
     known = (watched_us > 0) & (there_us > 0)
     members = F.when(known, there_us / watched_us).otherwise(F.count("*"))
-    return rows.groupBy("session", "bucket_at_us").agg(members.alias("members"))
+    members = each.groupBy("session", "bucket_at_us").agg(members.alias("members"))
+    return rows.join(F.broadcast(members), ["session", "bucket_at_us"])
 
 
 def _per_s(name: str) -> Column:
@@ -179,17 +178,15 @@ def _per_s(name: str) -> Column:
 
 
 def _consumers(rows: DataFrame) -> DataFrame:
-    repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
     return rows.groupBy(*_BUCKET).agg(
         _per_s("delivered_msgs").alias("delivered_per_s"),
         (F.max("members") * F.avg("pending_msgs")).alias("pending_msgs"),
-        F.sum(repeated).alias("repeated_msgs"),
+        F.sum(repeats()).alias("repeated_msgs"),
         (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
     )
 
 
-def _published(samples: DataFrame, widths: DataFrame) -> DataFrame:
-    rows = _of_all(samples, widths)
+def _published(rows: DataFrame) -> DataFrame:
     return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
 
 
@@ -198,8 +195,8 @@ ANSWERS = (
     Answer(
         PICTURE,
         picture,
-        needs=("consumer_rate", "lag", "stuck", "redelivery"),
-        sorted_by=("session", "rank_count", "bucket_at_us"),
+        needs=("stream_rate", "consumer_rate", "lag", "stuck", "redelivery"),
+        sorted_by=("session", "rank", "bucket_at_us"),
         least_rows_count=(MOST_DRAWN + 1) * (MOST_POINTS + 2),
     ),
 )

@@ -45,13 +45,13 @@ def _with_reasons(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> Dat
     bounds = sessions.select(
         "session", F.col("start_at_us").alias("first_us"), F.col("end_at_us").alias("last_us")
     )
-    told = rows.join(F.broadcast(known), ["session", "subject"], "left")
-    return told.join(F.broadcast(bounds), "session", "left").withColumn("why", _why())
+    rows = rows.join(known, ["session", "subject"], "left")
+    return rows.join(F.broadcast(bounds), "session", "left").withColumn("why", _why())
 
 
 def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFrame:
     """Return findings of the answers, with the cause that a recorded finding gives."""
-    told = _with_reasons(rows, spans, sessions)
+    rows = _with_reasons(rows, spans, sessions)
     why, word = F.col("why"), _word(F.col("why"))
     since, until = _since(), _until()
 
@@ -59,13 +59,13 @@ def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFra
         end = F.coalesce(one["end_at_us"], until)
         return (one["code"] == why) & (one["start_at_us"] <= until) & (end >= since)
 
-    of_it = F.filter("known", then)
-    newest = F.element_at(of_it, F.when(why.isNotNull(), -1))["evidence"]
+    at_that_time = F.filter("known", then)
+    newest = F.element_at(at_that_time, F.when(why.isNotNull(), -1))["evidence"]
     cause = F.coalesce(word, F.col("cause"))
     # That it fell behind is what the sentence says already.
     because = (F.col("kind") == _STUCK) | (why != FALLING_BEHIND.code)
     sentence = F.when(because, F.concat_ws(": ", "sentence", cause))
-    return told.select(
+    return rows.select(
         "session", "kind", "subject",
         cause.alias("cause"),
         F.coalesce(sentence, F.col("sentence")).alias("sentence"),
@@ -109,9 +109,9 @@ def _why() -> Column:
         return (held_us(code) > (until - since) * MOST_SAMPLES_SHARE) | (whole & at_end)
 
     # What is only some of it has a cause of its own: messages that the client terminated.
-    all_of_it = (F.col("kind") == _STUCK) | (F.col("cause") == F.col("kind"))
+    is_about_all = (F.col("kind") == _STUCK) | (F.col("cause") == F.col("kind"))
     parts = [
-        F.when((F.col("kind") == kind) & all_of_it, F.array(*(F.lit(k.code) for k in kinds)))
+        F.when((F.col("kind") == kind) & is_about_all, F.array(*(F.lit(k.code) for k in kinds)))
         for kind, kinds in _EXPLAINED.items()
     ]
     return F.get(F.filter(F.coalesce(*parts), holds), F.lit(0))
@@ -135,17 +135,17 @@ def recorded(spans: DataFrame) -> DataFrame:
 
     What loses messages is worse than what is more severe; what was over soon weighs little.
     """
-    whose = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.col("entity"))
-    rows = spans.where(F.col("severity").isin(*TOLD_SEVERITIES)).withColumn("whose", whose)
+    subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.col("entity"))
+    rows = spans.where(F.col("severity").isin(*TOLD_SEVERITIES)).withColumn("subject", subject)
     loses = F.col("code").isin(*LOSING)
-    worst_first = Window.partitionBy("session", "whose").orderBy(
+    worst_first = Window.partitionBy("session", "subject").orderBy(
         loses.desc(),
         F.col("severity_id").desc(),
         F.col("duration_s").desc(),
         "start_at_us",
         "part",
     )
-    rows = rows.withColumn("place", F.row_number().over(worst_first)).where("place = 1")
+    rows = rows.withColumn("rank", F.row_number().over(worst_first)).where("rank = 1")
     brief = ~F.col("open") & (F.col("duration_s") < STUCK_AFTER_S)
     weight = F.when((F.col("severity") == "critical") & ~brief, 52).otherwise(31)
     weight += F.when(loses & ~brief, _LOST_WEIGHS).otherwise(0)
@@ -154,7 +154,7 @@ def recorded(spans: DataFrame) -> DataFrame:
     lasted = F.concat(F.lit(" for "), time_text("duration_s"))
     sentence = F.concat("word", F.coalesce(of, F.lit("")), lasted)
     words = (sentence, F.coalesce("evidence", F.lit("")))
-    return finding(rows, RECORDED, F.col("whose"), weight + long, words, F.col("code"))
+    return finding(rows, RECORDED, F.col("subject"), weight + long, words, F.col("code"))
 
 
 def told_once(rows: DataFrame, code: Column, harm: Column) -> DataFrame:
@@ -163,11 +163,11 @@ def told_once(rows: DataFrame, code: Column, harm: Column) -> DataFrame:
     `code` is that of the catalogue which a row is told with, `harm` what it does. That messages
     were lost is left out only where an answer tells that some were.
     """
-    of_it, other = Window.partitionBy("session", "subject"), F.col("kind") != RECORDED
-    codes = F.collect_set(F.when(other, code)).over(of_it)
+    of_subject, other = Window.partitionBy("session", "subject"), F.col("kind") != RECORDED
+    codes = F.collect_set(F.when(other, code)).over(of_subject)
     of_asset, lost = F.col("kind").isin(*_OF_ASSETS), harm == "lost"
-    heaviest = F.max(F.when(of_asset, F.col("weight"))).over(of_it)
-    heaviest_lost = F.max(F.when(of_asset & lost, F.col("weight"))).over(of_it)
+    heaviest = F.max(F.when(of_asset, F.col("weight"))).over(of_subject)
+    heaviest_lost = F.max(F.when(of_asset & lost, F.col("weight"))).over(of_subject)
     as_bad = F.when(lost, heaviest_lost).otherwise(heaviest) >= F.col("weight")
     again = F.array_contains(codes, F.col("cause")) | F.coalesce(as_bad, F.lit(False))
     rows = rows.withColumn("again", F.coalesce(again, F.lit(False)))

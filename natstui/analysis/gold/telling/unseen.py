@@ -17,6 +17,6 @@ def with_unseen(rows: DataFrame, own: DataFrame, streams: DataFrame) -> DataFram
     both = own.select("session", "last_at_us").unionAll(streams.select("session", "last_at_us"))
     ends = both.groupBy("session").agg(F.max("last_at_us").alias("ended_at_us"))
     seen = own.groupBy("series_id").agg(F.max("last_at_us").alias("seen_at_us"))
-    rows = rows.join(F.broadcast(ends), "session").join(F.broadcast(seen), "series_id")
+    rows = rows.join(F.broadcast(ends), "session").join(seen, "series_id")
     unseen_s = (F.col("ended_at_us") - F.col("seen_at_us")) / 1e6
     return rows.withColumn("unseen_s", unseen_s).drop("ended_at_us", "seen_at_us")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from natstui.jetstream.managing.losses import loss_of
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import OF_CONSUMER
-from natstui.model.records.managing import Change
+from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PullNext
 from natstui.model.servers.versions import KEEPS_OVER_FIRST_SUBJECT_LIMIT, is_in
 from tests.jetstream.admin_session import AdminSession, admin_session
@@ -296,3 +297,53 @@ def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
             change = Change(1, action, "S", created_at_us=created_at_us)
             with pytest.raises(Refused, match="no consumer of S was named: nothing was changed"):
                 session.run(preview(session.writer, change))
+
+
+def _ask_then_publish(session: AdminSession, change: Change, count: int) -> Change:
+    """Ask what a change removes, publish further messages, and return it as confirmed."""
+    shown = session.run(preview(session.writer, change))
+    fill(session, "S", count)
+    return replace(
+        change, confirmed="S", created_at_us=shown.created_at_us,
+        previewed_msgs=shown.most_msgs, previewed_last_seq=shown.last_seq,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "left"), [({}, 9), ({"filter": "s.0"}, 5 + 9), ({"seq": 1_000_000}, 9)]
+)
+def test_a_purge_leaves_what_was_published_after_the_question(
+    nats_server: Broker, tmp_path: Path, body: dict[str, object], left: int
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "S")
+        fill(session, "S", 10)
+        asked = Change(1, "purge_stream", "S", body_json=json.dumps(body))
+        session.do(_ask_then_publish(session, asked, 9))
+        assert held(session, "S") == left
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("purge_stream", {"keep": 3}),
+        ("delete_stream", {}),
+        ("edit_stream", {"max_msgs": 1}),
+    ],
+)
+def test_what_is_published_after_the_question_is_said_to_add_to_what_is_removed(
+    nats_server: Broker, tmp_path: Path, action: Action, body: dict[str, object]
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S")
+        fill(session, "S", 10)
+        wanted = seen | body if action == "edit_stream" else body
+        asked = Change(1, action, "S", body_json=json.dumps(wanted))
+        shown = session.run(preview(session.writer, asked))
+        assert shown.lines[-1] == "for each message published until you confirm, one more"
+        confirmed = _ask_then_publish(session, asked, 9)
+        # Nobody published so many: they were there when it was asked.
+        with pytest.raises(Conflict, match="when you confirmed: nothing was changed"):
+            session.do(replace(confirmed, previewed_msgs=1, previewed_last_seq=19))
+        session.do(confirmed)
+        assert "published" not in (session.writer.journal.entries()[-1].loses or "")

@@ -96,5 +96,5 @@ def undo(connection: Connection, entry: str | None, **words: Any) -> None:
             kind: AssetKind = "stream" if found.consumer is None else "consumer"
             print_warnings(session, kind, found.stream, found.consumer, config)
         name = confirmed_name(connection, shown, words)
-        asked = Undo(0, found.entry, name, shown.most_msgs)
+        asked = Undo(0, found.entry, name, shown.most_msgs, shown.last_seq)
         print_changed(session.run(lambda w: undo_entry(w, asked)), words["as_json"])

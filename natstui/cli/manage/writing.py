@@ -155,6 +155,7 @@ def session_change(
         created_at_us=shown.created_at_us,
         place=shown.place,
         previewed_msgs=shown.most_msgs,
+        previewed_last_seq=shown.last_seq,
     )
     return session.run(lambda writer: apply(writer, confirmed))
 

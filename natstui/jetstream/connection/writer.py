@@ -69,6 +69,8 @@ class Asset:
     """What the change removes of it for good."""
     stream_created_at_us: int | None = None
     """Of a consumer: when its stream was made; None when the user may not ask."""
+    stream_last_seq: int | None = None
+    """Of the stream, before the loss was counted; None when the user may not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,14 @@ class Writer:
         """
         loss = target.loss if target is not None else NOTHING
         production = self.client.connection.production
-        question = question_text(change, loss.text)
+        question = question_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
             f"{question}; this is production" if production else question,
             change.consumer or change.stream,
             _is_final(change, loss) or production,
-            loss.lines,
+            loss.shown_lines,
             loss.most_msgs,
+            target.stream_last_seq if target is not None else None,
             target.created_at_us if target is not None else None,
             place=self.place,
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 
 from natstui.errors import (
@@ -51,6 +53,10 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
     body = {name: asked[name] for name in names if asked.get(name)}
     if "seq" in body and "keep" in body:
         raise UsageError("purge up to a sequence or keep some, not both")
+    if change.previewed_last_seq is not None and "keep" not in body:
+        # What was published since the confirmation stays.
+        body["seq"] = min(body.get("seq", sys.maxsize), change.previewed_last_seq + 1)
+        change = replace(change, body_json=json.dumps(body))
     found = await target_with_loss(writer, change)
     verb = f"STREAM.PURGE.{change.stream}"
     request = Request(verb, body, body, found)

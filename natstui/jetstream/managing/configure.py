@@ -100,19 +100,38 @@ async def target_with_loss(writer: Writer, change: Change) -> Asset:
 
 
 async def with_counted_loss(writer: Writer, change: Change, found: Asset) -> Asset:
-    """Count what a change removes; raises Conflict when it is far more than the preview said."""
+    """Count what a change removes.
+
+    Raises Conflict when it is more than the preview said and what was published since.
+    """
+    stream = await _stream(writer, change.stream) if change.consumer else found
+    made, last_seq = (stream.created_at_us, last_seq_of(stream)) if stream else (None, None)
     loss, seen_msgs = await loss_of(writer.client, change, found), change.previewed_msgs
-    if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > 2 * seen_msgs:
-        said = counted(seen_msgs, "message")
-        raise Conflict(f"{loss.text}, but it was {said} when you confirmed: nothing was changed")
-    made = await _stream_made(writer, change.stream) if change.consumer else None
-    return replace(found, loss=loss, stream_created_at_us=made)
+    if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > seen_msgs:
+        now, then_seq = await _stream(writer, change.stream), change.previewed_last_seq
+        published_msgs = last_seq_of(now) - then_seq if now and then_seq is not None else 0
+        if loss.most_msgs > seen_msgs + published_msgs:
+            said = counted(seen_msgs, "message")
+            raise Conflict(
+                f"{loss.text}, but it was {said} when you confirmed: nothing was changed"
+            )
+    return replace(
+        found,
+        loss=loss,
+        stream_created_at_us=made if change.consumer else None,
+        stream_last_seq=last_seq,
+    )
 
 
-async def _stream_made(writer: Writer, stream: str) -> int | None:
-    """Return when a stream was made; None when the user may not ask."""
+def last_seq_of(stream: Asset) -> int:
+    """Return the last sequence of a stream."""
+    return int(stream.info["state"]["last_seq"])
+
+
+async def _stream(writer: Writer, name: str) -> Asset | None:
+    """Return a stream as it is now; None when the user may not ask."""
     try:
-        return (await read_asset(writer, "stream", stream)).created_at_us
+        return await read_asset(writer, "stream", name)
     except PermissionDenied:
         return None
 

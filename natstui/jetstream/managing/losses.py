@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 from natstui.errors import NotFound, PermissionDenied, UsageError
@@ -40,6 +41,15 @@ async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
     Raises the request errors; what the user may not count is unknown, never 0.
     """
     asked: Config = json.loads(change.body_json)
+    loss = await _loss_now(client, change, asset, asked)
+    # A purge is limited to what was counted, where none of the newest are to be kept.
+    bounded = change.action == "purge_stream" and not asked.get("keep")
+    if bounded or change.action == "delete_message" or not loss.most_msgs:
+        return loss
+    return replace(loss, grows=True)
+
+
+async def _loss_now(client: Client, change: Change, asset: Asset, asked: Config) -> Loss:
     match change.action:
         case "edit_stream":
             held = await _held(client, change.stream, asset, asked)
@@ -221,6 +231,8 @@ async def _purged(client: Client, stream: str, asked: Config) -> tuple[int, int 
         return held, max(0, total - int(asked["keep"])), ""
     if not asked.get("seq"):
         return held, total, ""
-    below = max(0, min(int(asked["seq"]), state["last_seq"] + 1) - state["first_seq"])
+    # A stream that never had a message begins at 0.
+    first_seq = max(1, state["first_seq"])
+    below = max(0, min(int(asked["seq"]), state["last_seq"] + 1) - first_seq)
     exact = subject is None and not state.get("num_deleted")
     return (held, below, "") if exact or not below else (held, min(below, total), "at most ")

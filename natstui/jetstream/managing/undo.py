@@ -64,7 +64,10 @@ async def undo(writer: Writer, asked: Undo) -> ChangeResult:
         return await put_back(writer, entry, asked.confirmed)
     change = await _checked_change(writer, entry, asked.command_id)
     confirmed = dataclasses.replace(
-        change, confirmed=asked.confirmed, previewed_msgs=asked.previewed_msgs
+        change,
+        confirmed=asked.confirmed,
+        previewed_msgs=asked.previewed_msgs,
+        previewed_last_seq=asked.previewed_last_seq,
     )
     try:
         changed = await apply(writer, confirmed, undoes=entry.entry)

@@ -9,6 +9,8 @@ from natstui.model.assets.defaults import normal_consumer, normal_stream
 from natstui.model.assets.fields import is_on, number_at, read, strings_at, text_at
 from natstui.units import bytes_text, counted, duration_text
 
+_PUBLISHED = "for each message published until you confirm, one more"
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:
@@ -17,11 +19,18 @@ class Loss:
     lines: tuple[str, ...] = ()
     most_msgs: int | None = 0
     """The most messages that are removed; None when it is unknown."""
+    grows: bool = False
+    """Whether what is published until it is confirmed adds to it."""
 
     @property
     def text(self) -> str:
         """Return the clauses as one part of a sentence."""
         return "; ".join(self.lines)
+
+    @property
+    def shown_lines(self) -> tuple[str, ...]:
+        """Return the clauses for who has to confirm it."""
+        return (*self.lines, _PUBLISHED) if self.grows else self.lines
 
 
 NOTHING = Loss()

@@ -73,7 +73,10 @@ class Change:
     One that was deleted and recreated since is another one: it is not changed.
     """
     previewed_msgs: int | None = None
-    """Messages that the confirmation showed as removed; far more of them are a conflict."""
+    """Messages that the confirmation showed as removed; more of them are a conflict, but for
+    those published since."""
+    previewed_last_seq: int | None = None
+    """Of the stream when the confirmation was made: no later message is purged."""
     dry_run: bool = False
     """Reply with the `Confirmation` of the change, and change nothing."""
     place: Place | None = None
@@ -88,7 +91,8 @@ class Undo:
     entry: str | None = None
     confirmed: str | None = None
     previewed_msgs: int | None = None
-    """Messages that the confirmation showed as removed; far more of them are a conflict."""
+    previewed_last_seq: int | None = None
+    """Both as those of a `Change`."""
     dry_run: bool = False
     """Reply with the `Confirmation` of the change, and change nothing."""
 
@@ -127,6 +131,8 @@ class Confirmation:
     """What is removed for good, one clause each."""
     most_msgs: int | None = None
     """The most messages that are removed; None when it is unknown."""
+    last_seq: int | None = None
+    """Of the stream, when they were counted; None when it is unknown."""
     created_at_us: int | None = None
     """When the stream or consumer was created; None for what does not exist yet."""
     revision_seq: int = 0

@@ -59,7 +59,9 @@ async def _request_typed(
         return None
     confirmed = replace(command, confirmed=typed)
     if isinstance(confirmed, Change | Undo):
-        confirmed = replace(confirmed, previewed_msgs=shown.most_msgs)
+        confirmed = replace(
+            confirmed, previewed_msgs=shown.most_msgs, previewed_last_seq=shown.last_seq
+        )
     if isinstance(confirmed, Change):
         confirmed = replace(confirmed, created_at_us=shown.created_at_us, place=shown.place)
     if isinstance(confirmed, StartBenchmark):

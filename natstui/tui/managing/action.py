@@ -192,6 +192,7 @@ class ActionScreen(LiveScreen):
             confirmed=name_of(target) if self.word is not None else None,
             created_at_us=seen.created_at_us if seen else target.created_at_us,
             previewed_msgs=seen.most_msgs if seen else None,
+            previewed_last_seq=seen.last_seq if seen else None,
         )
         reply = await self.engine.request(change)
         if reply.status != "done":

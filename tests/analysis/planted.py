@@ -12,11 +12,14 @@ from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.spark.store import Store
+from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged, Record
-from natstui.session.files.folder import segments
-from natstui.session.files.segment import read_content
+from natstui.session.share.format import format_text
 from tests.analysis.troubled import write_troubled
+from tests.session.by_document.sessions import Reader
+from tests.session.by_document.tables import tables_of
+from tests.session.test_by_document import line_of
 
 FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
 THIRD = "20261005T141320Z-third"
@@ -91,9 +94,10 @@ class Analysed:
 
 
 def read(folder: Path) -> list[Record]:
-    """Return every record of a session."""
-    found = [read_content(file.path, sealed=file.sealed) for file in segments(folder)]
-    return [entry.record() for content in found for entry in content.entries]
+    """Return every record of a session, read as FORMAT.md says."""
+    reader = Reader(folder, tables_of(format_text()))
+    assert not any(reader.faults), [*filter(None, reader.faults)]
+    return [decode_record(line_of(record).rstrip(b"\n")) for record in reader.records]
 
 
 def consumer_series(polls: list[Snapshot]) -> dict[tuple[str, str, int], list[dict[str, Any]]]:

@@ -45,6 +45,7 @@ from natstui.jetstream.managing.restore import (
     name_to_type,
     read_backups,
     restore_all,
+    restored_text,
     state_text,
 )
 from natstui.jetstream.managing.snapshot import Pace
@@ -318,7 +319,5 @@ def _print_restored(done: Sequence[RestoredStream], *, as_json: bool) -> None:
         return
     for one in done:
         consumers = counted(one.consumers_count, "consumer")
-        text = (
-            f"{one.name} restored, the same as in its backup: {state_text(one.state)}, {consumers}"
-        )
+        text = f"{restored_text(one)}, {consumers}"
         click.echo(clean_line("; ".join((text, *one.remarks))))

@@ -10,7 +10,7 @@ from typing import TypeVar, assert_never
 
 from natstui.errors import NatstuiError, Refused, RequestFailed, UsageError
 from natstui.feed import Sink
-from natstui.files import file_name
+from natstui.files import file_name, open_plain
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
@@ -28,6 +28,7 @@ from natstui.jetstream.managing.restore import (
     present,
     read_backups,
     restore_all,
+    restored_text,
     state_text,
 )
 from natstui.jetstream.managing.snapshot import Pace
@@ -109,7 +110,7 @@ class FileCommands:
     async def _put(self, writer: Writer, command: PutFile) -> tuple[str, object]:
         path = user_path(command.file)
         try:
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 whole_bytes = path.stat().st_size
                 asked = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
                 told = self._telling_of(command.command_id, whole_bytes)
@@ -206,9 +207,7 @@ async def restore(
         if done:
             raise RequestFailed(f"{error}; restored before this: {_names(done)}") from error
         raise
-    parts = [
-        f"{one.name} restored, the same as in its backup: {state_text(one.state)}" for one in done
-    ]
+    parts = [restored_text(one) for one in done]
     text = parts[0] if len(done) == 1 else f"{counted(len(done), 'stream')} restored"
     return "; ".join([text, *(remark for one in done for remark in one.remarks)]), None
 

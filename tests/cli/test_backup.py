@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.aio.msg import Msg
 
 from natstui.jetstream.managing.restore import MARK
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.assets.fields import without_server_metadata
 from tests.cli.test_core import connected
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
@@ -416,6 +417,44 @@ def test_streams_of_every_kind_are_kept_and_restored(
         )
 
 
+def test_what_expires_when_it_is_restored_is_not_said_to_be_there(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    configs: dict[str, dict[str, Any]] = {
+        "AGE": {"max_age": 5_000_000_000}, "TTL": {"allow_msg_ttl": True},
+    }  # fmt: skip
+
+    async def fill() -> None:
+        async with connected(nats_server.url) as nc:
+            for name, limits in configs.items():
+                config = json.dumps({"name": name, "subjects": [name.lower()], **limits})
+                await nc.request(f"$JS.API.STREAM.CREATE.{name}", config.encode(), timeout=20)
+                headers = {"Nats-TTL": "5s"} if name == "TTL" else None
+                for _ in range(5):
+                    await nc.jetstream().publish(name.lower(), b"x", headers=headers)
+
+    async def messages(name: str) -> int:
+        async with connected(nats_server.url) as nc:
+            return int((await nc.jetstream().stream_info(name)).state.messages)
+
+    async def expired() -> None:
+        async with asyncio.timeout(30):
+            while any([await messages(name) for name in configs]):
+                await asyncio.sleep(0.1)
+
+    asyncio.run(fill())
+    for name in configs:
+        shell.ok("stream", "backup", name, str(tmp_path / name))
+    asyncio.run(expired())
+    for name in configs:
+        shell.ok("stream", "rm", name, "--yes")
+        restored = shell.ok("stream", "restore", str(tmp_path / name))
+        assert asyncio.run(messages(name)) == 0
+        assert f"{name} restored, not the same as in its backup: 0 messages" in restored
+        why = "older than 5s, the max age" if name == "AGE" else "had a TTL of their own"
+        assert "5 messages expired since the backup: they" in restored and why in restored
+
+
 def test_a_restore_in_production_asks_for_the_name(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -595,3 +634,44 @@ def test_a_stream_in_memory_that_the_server_cannot_back_up_is_left_out_by_name(
     shell.ok("stream", "rm", "S", "--yes")
     restored = shell.run("restore", folder)
     assert (restored.returncode, left_out in restored.stderr) == (0, True), restored.stderr
+
+
+async def backed_up_without_data(shell: Shell, url: str, folder: Path) -> Done:
+    """Back up S; somebody sends only the beginning of a snapshot, and says that it is complete."""
+    async with connected(url) as nc:
+        info = json.loads((await nc.request("$JS.API.STREAM.INFO.S", b"", timeout=20)).data)
+
+        async def send_nothing(request: Msg) -> None:
+            reply = {"config": info["config"], "state": info["state"]}
+            await request.respond(json.dumps(reply).encode())
+            inbox = json.loads(request.data)["deliver_subject"]
+            await nc.publish(inbox, b"\xff\x06\x00\x00S2sTwO")
+            await nc.publish(inbox, b"")
+
+        await nc.subscribe("forged.snapshot", cb=send_nothing)
+        await nc.flush()
+        return await asyncio.to_thread(shell.run, "stream", "backup", "S", str(folder))
+
+
+def test_a_snapshot_without_data_is_no_backup(nats_server_factory: Any, tmp_path: Path) -> None:
+    broker = nats_server_factory('mappings { "$JS.API.STREAM.SNAPSHOT.S": "forged.snapshot" }')
+    shell, folder = Shell(broker.url, tmp_path), tmp_path / "kept"
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("pub", "s", "x", "-J")
+    done = asyncio.run(backed_up_without_data(shell, broker.url, folder))
+    said = "the snapshot of S is not complete: it has no data"
+    assert done.returncode == 6 and said in done.stderr, done
+    assert not folder.exists()
+    # As an older natstui has written it: its checksum is right.
+    other = tmp_path / "other"
+    shell.ok("stream", "add", "T", "--subjects", "t")
+    shell.ok("stream", "backup", "T", str(other))
+    data = b"\xff\x06\x00\x00S2sTwO"
+    (other / "stream.tar.s2").write_bytes(data)
+    about = json.loads((other / "natstui.json").read_text())
+    about["files"]["stream.tar.s2"] = {
+        "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data),
+    }  # fmt: skip
+    (other / "natstui.json").write_text(json.dumps(about))
+    refused = shell.run("backup", "verify", str(other))
+    assert refused.returncode == 6 and "it has no data" in refused.stderr

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.managing.backup_folder import Backup
 from natstui.jetstream.managing.restore import differences_of
 
-WAS = {"messages": 2301, "bytes": 9, "first_seq": 1, "last_seq": 2301, "num_subjects": 1}
+WAS = {"messages": 2301, "bytes": 9, "first_seq": 1, "last_seq": 2301, "num_subjects": 1,
+       "first_ts": "2026-01-01T00:00:00Z"}  # fmt: skip
+NOW_US = time_us("2026-01-01T01:00:00Z")
 
 
 def differences(**state: Any) -> tuple[list[str], list[str]]:
@@ -19,7 +22,7 @@ def differences(**state: Any) -> tuple[list[str], list[str]]:
 
 def differences_with(config: dict[str, Any], **state: Any) -> tuple[list[str], list[str]]:
     backup = Backup(Path("b"), {"name": "S", **config}, WAS, None, 0, has_checksum=True)
-    return differences_of(backup, {**WAS, **state})
+    return differences_of(backup, {**WAS, **state}, NOW_US)
 
 
 def test_sequences_without_a_message_after_those_of_the_backup_are_no_loss() -> None:
@@ -66,3 +69,14 @@ def test_more_messages_are_missing_than_a_limit_can_have_removed() -> None:
     assert differences_with({"max_msgs": 5000}, **state)[0] == ["1,000 messages less"]
     # How many a limit of bytes removes for a large one is not known.
     assert differences_with({"max_bytes": 10}, **state)[0] == []
+
+
+@pytest.mark.parametrize(("age_s", "is_over"), [(3599, True), (3600, True), (3601, False)])
+def test_only_what_is_over_max_age_is_said_to_have_expired(age_s: int, is_over: bool) -> None:
+    config = {"max_age": age_s * 1_000_000_000}
+    wrong, remarks = differences_with(config, messages=0, first_seq=2302)
+    if is_over:
+        assert wrong == []
+        assert remarks[0].startswith("2,301 messages expired since the backup: they were older")
+    else:
+        assert "messages 0 instead of 2,301" in wrong and remarks == []

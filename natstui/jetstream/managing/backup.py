@@ -19,6 +19,7 @@ from natstui.jetstream.managing.backup_folder import (
     CONFIG_FILE,
     DATA_FILE,
     FORMAT,
+    check_data,
     new_folder,
     write_json,
 )
@@ -123,6 +124,7 @@ async def _write(
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise
+    check_data(folder / DATA_FILE, f"the snapshot of {stream}")
     about: dict[str, Any] = {
         **_made(client),
         "stream": stream,

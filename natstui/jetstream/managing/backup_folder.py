@@ -136,10 +136,10 @@ def read_backup(folder: Path) -> Backup:
     about = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
     with _failing(data, "read"), open_plain(data) as file:
         size_bytes = os.fstat(file.fileno()).st_size
-        if about is None:
-            _check_shape(file, size_bytes, data)
     if about is not None:
         _check_sums(folder, about, size_bytes)
+    # A checksum only proves that the data are those that a server sent, complete or not.
+    check_data(data, str(data))
     consumers = None
     if about is not None and about.consumers is not None:
         consumers = tuple(consumer.name for consumer in about.consumers)
@@ -222,15 +222,20 @@ def sum_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _check_shape(file: BinaryIO, size_bytes: int, path: Path) -> None:
-    """Walk over the blocks to the end; raises BackupError when one is cut off or none is there.
+def check_data(path: Path, name: str) -> None:
+    """Walk over the blocks of the data of a stream to their end; sentences call it `name`.
 
-    What is in the blocks is left to the server.
+    Raises BackupError when one is cut off or none is there. What is in them is left to the server.
     """
+    with _failing(path, "read"), open_plain(path) as file:
+        _check_shape(file, os.fstat(file.fileno()).st_size, name)
+
+
+def _check_shape(file: BinaryIO, size_bytes: int, name: str) -> None:
     if not size_bytes:
-        raise BackupError(f"{path} is not complete: it is empty")
+        raise BackupError(f"{name} is not complete: it is empty")
     if file.read(10) not in _S2_BEGINS:
-        raise BackupError(f"{path} is damaged: it does not begin as S2 data")
+        raise BackupError(f"{name} is damaged: it does not begin as S2 data")
     at, blocks_count = 10, 0
     while at < size_bytes:
         file.seek(at)
@@ -238,9 +243,9 @@ def _check_shape(file: BinaryIO, size_bytes: int, path: Path) -> None:
         length = int.from_bytes(head[1:4], "little")
         at += 4 + length
         if len(head) < 4 or at > size_bytes:
-            raise BackupError(f"{path} is not complete: it ends within a block")
+            raise BackupError(f"{name} is not complete: it ends within a block")
         if not length and head[:1] in _DATA_BLOCKS:
-            raise BackupError(f"{path} is damaged: it has a block without data")
+            raise BackupError(f"{name} is damaged: it has a block without data")
         blocks_count += head[:1] in _DATA_BLOCKS
     if not blocks_count:
-        raise BackupError(f"{path} is not complete: it has no data")
+        raise BackupError(f"{name} is not complete: it has no data")

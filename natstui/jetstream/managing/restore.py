@@ -35,12 +35,14 @@ from natstui.jetstream.managing.backup_folder import (
 )
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.fields import number_at, without_server_metadata
-from natstui.units import bytes_text, counted, moment_text
+from natstui.units import bytes_text, counted, duration_text, moment_text
 
 MARK = "io.natstui.restoring"
 _CONSUMERS_S = 20.0
 _SETTLED_S = 2.0
 _LOOK_AGAIN_S = 0.2
+_EXPIRED_S = 20.0
+"""The server removes what is over max age in its own time: at most so long is waited for it."""
 _TAKEN = {10058, 10065, 10130}
 """The name, or one of the subjects, is somebody else's."""
 _OTHER_NAME = "stream names do not match"
@@ -88,6 +90,14 @@ class RestoredStream:
     consumers_count: int
     remarks: tuple[str, ...] = ()
     """What is otherwise than in the backup, and may be."""
+    is_same: bool = True
+    """Whether its messages are those of the backup."""
+
+
+def restored_text(restored: RestoredStream) -> str:
+    """Return what the server has of a restored stream, beside its remarks."""
+    same = "the same as in its backup" if restored.is_same else "not the same as in its backup"
+    return f"{restored.name} restored, {same}: {state_text(restored.state)}"
 
 
 async def refuse_present(client: Client, name: str) -> None:
@@ -141,10 +151,22 @@ async def restore_stream(
 async def _finished(
     writer: Writer, wanted: RestoreRequest, config: Config, done: list[RestoredStream]
 ) -> None:
-    restored = await _compared(writer.client, wanted)
+    count, remarks = await _checked(writer.client, wanted)
     if _can_be_marked(config):
         await _unmark(writer, wanted, config)
-    done.append(restored)
+    # The server expires messages of a restored stream only now, and what it has then is reported.
+    info = await _unexpired_info(writer.client, wanted.name)
+    state = info["state"]
+    wrong, differences = differences_of(wanted.backup, state, server_us(info))
+    if wrong:
+        # It was complete: its consumers and limits are at work.
+        differences.append(f"changed since it was restored: {'; '.join(wrong)}")
+    state.pop("deleted", None)
+    count = number_at(state, "consumer_count") if count is None else count
+    said = (*differences, *remarks)
+    was_msgs = number_at(wanted.backup.state, "messages")
+    is_same = not wrong and number_at(state, "messages") == was_msgs
+    done.append(RestoredStream(wanted.name, state, count, said, is_same))
 
 
 async def _given(
@@ -206,16 +228,19 @@ async def _unmark(writer: Writer, wanted: RestoreRequest, config: Config) -> Non
         ) from error
 
 
-async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
-    """Read a restored stream again; raises RequestFailed when it is not as in its backup."""
+async def _checked(client: Client, wanted: RestoreRequest) -> tuple[int | None, list[str]]:
+    """Return how many consumers a restored stream has, and what is to be said beside its messages.
+
+    None where consumers may not be listed. Raises RequestFailed when it is not as in its backup.
+    """
     backup = wanted.backup
     try:
         names: Sequence[str] | None = await _consumers(client, wanted)
     except PermissionDenied:
         names = None
-    body = {"deleted_details": True}
-    state = json.loads(await client.request(f"STREAM.INFO.{wanted.name}", body))["state"]
-    wrong, remarks = differences_of(backup, state)
+    info = await _info(client, wanted.name)
+    wrong, _ = differences_of(backup, info["state"], server_us(info))
+    remarks = list[str]()
     if names is None:
         remarks.append(f"consumers not checked: no permission to CONSUMER.NAMES.{wanted.name}")
     elif missing := set(backup.consumers or ()) - set(names):
@@ -228,9 +253,45 @@ async def _compared(client: Client, wanted: RestoreRequest) -> RestoredStream:
     if names is not None and backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
     remarks += await _read_again(client, backup)
-    count = number_at(state, "consumer_count") if names is None else len(names)
-    state.pop("deleted", None)
-    return RestoredStream(wanted.name, state, count, tuple(remarks))
+    return None if names is None else len(names), remarks
+
+
+async def _info(client: Client, name: str) -> Config:
+    info: Config = json.loads(
+        await client.request(f"STREAM.INFO.{name}", {"deleted_details": True})
+    )
+    return info
+
+
+async def _unexpired_info(client: Client, name: str) -> Config:
+    """Return the INFO of a stream once nothing in it is over max age, or after 20 s.
+
+    Messages with a TTL of their own are not seen: their number has to stay the same for 2 s.
+    """
+    until_s = time.monotonic() + _EXPIRED_S
+    settled_msgs, since_s = -1, time.monotonic()
+    while True:
+        info, now_s = await _info(client, name), time.monotonic()
+        messages = number_at(info["state"], "messages")
+        if messages != settled_msgs:
+            settled_msgs, since_s = messages, now_s
+        has_ttl = bool(info["config"].get("allow_msg_ttl")) and messages > 0
+        is_settled = not has_ttl or now_s - since_s >= _SETTLED_S
+        is_over = messages > 0 and is_expired(info["config"], info["state"], server_us(info))
+        if (is_settled and not is_over) or now_s > until_s:
+            return info
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def server_us(info: Config) -> int:
+    """Return when the server wrote an INFO; by the local clock where an old one does not say."""
+    return time_us(info["ts"]) if info.get("ts") else time.time_ns() // 1000
+
+
+def is_expired(config: Config, state: Config, now_us: int) -> bool:
+    """Return whether the first message of a stream is over its max age."""
+    max_age_us = number_at(config, "max_age") // 1000
+    return max_age_us > 0 and time_us(str(state.get("first_ts") or NEVER)) + max_age_us <= now_us
 
 
 async def _read_again(client: Client, backup: Backup) -> list[str]:
@@ -254,10 +315,10 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
     return found
 
 
-def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]:
+def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str], list[str]]:
     """Return what is wrong with a restored stream, and what is otherwise but may be.
 
-    `state` is what the server says with the details of what was deleted.
+    `state` is what the server says with the details of what was deleted, at `now_us`.
     """
     was, remarks = backup.state, list[str]()
     newer = number_at(state, "last_seq") - number_at(was, "last_seq")
@@ -276,8 +337,8 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
             "stored during the backup, and are not in it"
         )
     config = backup.config
-    if gone > 0 and (config.get("max_age") or config.get("allow_msg_ttl")):
-        remarks.append(f"{counted(gone, 'message')} expired since the backup")
+    if gone > 0 and (reason := _expiry(config, was, now_us)):
+        remarks.append(f"{counted(f'{gone:,}', 'message')} expired since the backup: {reason}")
         return ([] if newer >= 0 else [_other("last sequence", was, state, "last_seq")]), remarks
     exact = {"messages": "messages", "first sequence": "first_seq"}
     exact |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
@@ -295,6 +356,17 @@ def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]
     if newer > 0 and _may_have_removed(config, gone, newer):
         return [], [*remarks, *wrong]
     return wrong, remarks
+
+
+def _expiry(config: Config, was: Config, now_us: int) -> str | None:
+    """Return what has made messages of a backup expire; None when none can have."""
+    reasons = []
+    if is_expired(config, was, now_us):
+        age_s = number_at(config, "max_age") / 1e9
+        reasons.append(f"they were older than {duration_text(age_s)}, the max age")
+    if config.get("allow_msg_ttl"):
+        reasons.append("they may have had a TTL of their own")
+    return ", or ".join(reasons) or None
 
 
 def _empty_after(was: Config, state: Config) -> int:

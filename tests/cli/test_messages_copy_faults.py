@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import subprocess
@@ -26,7 +27,7 @@ from natstui.jetstream.messages.copying.account import (
     seqs_of,
 )
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.test_core import connected, run
+from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy import copied, counts, filled, some_stored, started
 from tests.hostile_server import Lie, lying
@@ -391,3 +392,64 @@ async def test_a_killed_copy_to_a_file_goes_on(
     assert 0 < copied(done.stdout)["acknowledged_msgs"] < 4_000
     numbers = [json.loads(line)["stream_seq"] for line in kept.read_bytes().splitlines()]
     assert numbers == list(range(1, 4_001))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "folder", "line"])
+async def test_what_has_no_end_is_no_file_of_messages(
+    shell: Shell, nats_server: Broker, tmp_path: Path, name: str
+) -> None:
+    path = Path(name) if name.startswith("/") else tmp_path / name
+    if name == "folder":
+        path.mkdir()
+    if name == "line":
+        with path.open("wb") as file:
+            file.truncate(1024**3)
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        refused = await run(
+            shell, "messages", "copy", "--from-file", str(path), "--to-stream", "T"
+        )
+    assert refused.returncode in (2, 4), refused
+    assert refused.stderr.startswith(f"natstui: {path}"), refused
+    assert "Traceback" not in refused.stderr
+
+
+async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 3)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        file = tmp_path / "messages"
+        done = await run(shell, "messages", "copy", "S", "--to-file", str(file))
+        assert done.returncode == 0, done
+        words = ("--from-file", str(fifo), "--to-stream", "T", "--map", "s.>:t.>")
+        process = started(shell, *words)
+        await waits_at(process, fifo)
+        process.terminate()
+        out, error = await asyncio.to_thread(process.communicate, timeout=30)
+        assert process.returncode == 130, (out, error)
+        process = started(shell, *words)
+        await waits_at(process, fifo)
+        await asyncio.to_thread(fifo.write_bytes, file.read_bytes())
+        out, error = await asyncio.to_thread(process.communicate, timeout=30)
+        assert process.returncode == 0, error
+        assert copied(out)["acknowledged_msgs"] == 3
+
+
+async def waits_at(process: subprocess.Popen[str], path: Path) -> None:
+    """Return once a process has opened a file."""
+    async with asyncio.timeout(PATIENCE_S):
+        while str(path) not in opened_by(process.pid):
+            assert process.poll() is None
+            await asyncio.sleep(0.05)
+
+
+def opened_by(pid: int) -> set[str]:
+    names = set[str]()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            names.add(str(descriptor.readlink()))
+    return names

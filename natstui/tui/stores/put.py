@@ -20,6 +20,7 @@ from textual.widgets import Static, TextArea
 from natstui.clean import clean_text
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
+from natstui.files import MOST_PAYLOAD_BYTES, read_plain
 from natstui.model.assets.fields import Field
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
 from natstui.paths import user_path
@@ -221,6 +222,6 @@ class PutScreen(LiveScreen):
         if not self._file:
             return self.area.text.encode()
         try:
-            return user_path(self._file).read_bytes()
+            return read_plain(user_path(self._file), MOST_PAYLOAD_BYTES)
         except OSError as error:
             raise UsageError(f"{self._file}: {error.strerror}") from error

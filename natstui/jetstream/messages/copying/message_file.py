@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import dataclasses
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -18,6 +22,7 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.errors import BackupError, RequestFailed, UsageError
 from natstui.files import (
+    MOST_PAYLOAD_BYTES,
     check_replaceable,
     has_unfinished,
     publish_file,
@@ -42,6 +47,8 @@ class MessageLine(StoredMessage):
 _MESSAGE = decoder_of(MessageLine)
 _PART_NAME = "messages.jsonl"
 _LINE_END = b"\r\n"
+_MOST_LINE_BYTES = 2 * MOST_PAYLOAD_BYTES
+"""In base64 a payload is a third longer."""
 
 
 class MessageFile:
@@ -159,9 +166,16 @@ async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, st
 
     Raises UsageError and RequestFailed.
     """
+    number = 0
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+        async with aclosing(_raw_lines(path)) as lines:
+            async for line in lines:
+                number += 1
+                if len(line) > _MOST_LINE_BYTES:
+                    raise RequestFailed(
+                        f"{path}:{number} is no message: the line has more than "
+                        f"{_MOST_LINE_BYTES:,} bytes"
+                    )
                 if number <= after_line or not line.strip():
                     continue
                 try:
@@ -173,4 +187,40 @@ async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, st
                 seen = hashlib.sha256(b"%d " % number + line).hexdigest()
                 yield msgspec.structs.replace(one, stream_seq=number), seen
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+async def _raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a plain file, FIFO, pipe or terminal; of one that is too long, a part.
+
+    Waiting for a writer can be cancelled. Raises OSError, also for a folder or another device.
+    """
+    # A FIFO without a writer is waited for in the loop, where a signal ends it.
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    with file:
+        mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISREG(mode):
+            for line in iter(partial(file.readline, _MOST_LINE_BYTES + 1), b""):
+                yield line
+            return
+        if not (stat.S_ISFIFO(mode) or file.isatty()):
+            raise OSError(errno.EINVAL, "it is neither a plain file nor a FIFO, pipe or terminal")
+        reader = asyncio.StreamReader(limit=_MOST_LINE_BYTES)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), file
+        )
+        try:
+            while line := await _next_line(reader):
+                yield line
+        finally:
+            transport.close()
+
+
+async def _next_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the next line, a part that is too long, or nothing at the end."""
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError:
+        return await reader.readexactly(_MOST_LINE_BYTES + 1)

@@ -165,6 +165,10 @@ def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, nats_serve
     shell.ok("stream", "seal", "A", "--confirm", "A")
     assert shell.config("stream", "info", "A")["sealed"] is True
     assert shell.run("pub", "a.1", "x", "-J").returncode == 4
+    # The server replies as if it had changed it.
+    ignored = shell.run("stream", "edit", "A", "--max-age", "1h", "--yes")
+    assert ignored.returncode == 4, ignored
+    assert "stream A unchanged" in ignored.stdout and "Maximum age not changed" in ignored.stderr
 
 
 @pytest.mark.parametrize(

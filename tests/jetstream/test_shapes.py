@@ -103,3 +103,10 @@ def test_what_servers_reply_passes(verb: str, reply: Any) -> None:
 def test_what_no_server_replies_is_refused_by_a_sentence(verb: str, reply: Any) -> None:
     with pytest.raises(RequestFailed, match="the server's reply cannot be read"):
         check(verb, reply)
+
+
+@pytest.mark.parametrize("verb", ["STREAM.DELETE.S", "STREAM.PURGE.S", "CONSUMER.DELETE.S.C"])
+def test_a_reply_without_success_is_a_failure(verb: str) -> None:
+    check_shape(verb, b'{"success": true}')
+    with pytest.raises(RequestFailed, match="the server did not do it"):
+        check_shape(verb, b'{"success": false}')

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import read
 from natstui.model.assets.fields import Field, Kind
 
@@ -110,7 +111,7 @@ class _Names(msgspec.Struct):
 
 
 class _Done(msgspec.Struct):
-    success: bool = False
+    success: bool = True
     purged: _Count = 0
 
 
@@ -189,6 +190,8 @@ _VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER)\.[A-Z]+")
 def check_shape(verb: str, data: bytes) -> None:
     """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape."""
     found = _VERB.match(verb)
-    read(verb, data, _shapes().get(found[0] if found else "", _Any))
+    reply = read(verb, data, _shapes().get(found[0] if found else "", _Any))
+    if isinstance(reply, _Done) and not reply.success:
+        raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
     # What is not known is decoded too: no number or nesting in it may fail later.
     read(verb, data, Any)

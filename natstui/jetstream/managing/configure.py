@@ -195,7 +195,12 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
         after = await read_config(writer, kind, change.stream, change.consumer or "")
     except (RequestTimedOut, ServerGone) as error:
         raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
-    return ChangeResult(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
+    missing = not_taken(kind, wanted, after)
+    if missing and not differences(kind, current, after):
+        kept = ", ".join(difference.label for difference in missing)
+        unfinished = f"the server left it as it was, without a refusal: {kept} not changed"
+        return ChangeResult(f"{kind} {name} unchanged", current, after, missing, unfinished)
+    return ChangeResult(f"{kind} {name} changed", current, after, missing)
 
 
 def _asked(

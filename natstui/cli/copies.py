@@ -255,6 +255,7 @@ class _Task:
         self._asked = Copy(given_target(words), pace=given_pace(words))
         self._kept = StateFile(kept_under(words, name, connection))
         self._done: Copy | None = None
+        self._is_loss_confirmed = False
 
     @property
     def _typed(self) -> str:
@@ -292,6 +293,8 @@ class _Task:
         account = self._done.account
         if account.is_stopped:
             raise Interrupted("the copy was stopped; --resume continues it", _SIGINT)
+        if account.not_kept and not self._is_loss_confirmed:
+            raise RequestFailed("the target acknowledged copies and did not keep them")
         if account.refused_msgs:
             raise RequestFailed("the target refused some messages; --resume tries them again")
 
@@ -321,6 +324,7 @@ class _Task:
         copy_ = await self._selected(source, state)
         loses = await copy_loss(source, writer.client, copy_)
         writer.check(self._typed, confirmed, loses=loses)
+        self._is_loss_confirmed = loses is not None
         if state is not None and not state.is_settled:
             await self._check_safe(writer.client, copy_, state)
         self._done = copy_
@@ -397,6 +401,8 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
     if as_json:
         told = dataclasses.asdict(account)
         told |= {"from": copy.name, "refusals": dict(account.refusals)}
+        told |= {"not_kept": dict(account.not_kept)}
+        del told["stored_ranges"]
         click.echo(clean_json(json.dumps(told)))
         return
     where = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
@@ -405,6 +411,7 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
     again = f" ({account.confirmed_msgs:,} asked for twice)" if account.confirmed_msgs else ""
     for count, text in (
         (account.acknowledged_msgs, f"acknowledged{again}"),
+        (account.not_kept.total(), "of these not kept by the target"),
         (account.duplicate_msgs, "duplicates: the target had them already"),
         (account.refused_msgs, "refused"),
         (account.unknown_msgs, "unknown: sent, but no reply"),
@@ -413,6 +420,11 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
     ):
         if count or text.startswith(("acknowledged", "duplicates", "refused")):
             click.echo(f"{count:>12,} {text}")
+    for reason, count in account.not_kept.most_common():
+        click.echo(clean_line(f"{'':12} {count:,} not kept by {reason}"))
+    for stream in account.unchecked:
+        text = f"not checked what {stream} kept: no permission to STREAM.INFO.{stream}"
+        click.echo(clean_line(f"{'':12} {text}"))
     for reason, count in account.refusals.most_common():
         click.echo(clean_line(f"{'':12} {count:,} refused: {reason}"))
 

@@ -30,7 +30,7 @@ from natstui.jetstream.managing.names_in_use import read_names_in_use
 from natstui.jetstream.managing.undo import preview_undo, undo
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.delivery_preview import preview_delivery
-from natstui.jetstream.messages.publish import publish, request_reply
+from natstui.jetstream.messages.publish import ack_text, publish, request_reply
 from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.jetstream.messages.tail import Tail
 from natstui.model.records.copies import CopyCommand
@@ -102,8 +102,7 @@ async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, obj
     match command:
         case PublishMessage():
             ack = await publish(writer, command)
-            said = "a duplicate of" if ack.duplicate else "stored as"
-            return f"{said} {ack.stored_seq} in {ack.stream}", ack
+            return await ack_text(writer.client, command.subject, ack), ack
         case RequestReply():
             return "the first reply", await request_reply(writer, command)
         case PullNext():

@@ -578,6 +578,83 @@ async def test_a_copy_whose_target_may_not_be_read_says_so_and_asks(
         assert sum((await counts(nc, "T")).values()) == 2
 
 
+@pytest.mark.parametrize(
+    ("limits", "said", "kept_msgs"),
+    [
+        ({"retention": "interest"}, "6 copies not stored by T: it has interest retention", 0),
+        ({"max_age": 50}, "copies in T expire after 50s, its max age", None),
+        ({"max_msgs": 2}, "up to 4 copies in T are removed by its limits", 2),
+    ],
+)
+async def test_what_a_target_acknowledges_and_does_not_keep_is_asked_for_and_no_success(
+    shell: Shell,
+    nats_server: Broker,
+    limits: dict[str, Any],
+    said: str,
+    kept_msgs: int | None,
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 6)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"], **limits)
+        words = ["messages", "copy", "S", "--to-stream", "T", "--map", "s.*:t.$1"]
+        refused = await run(shell, *words)
+        assert (refused.returncode, await counts(nc, "T")) == (5, {}), refused.stderr
+        assert said in refused.stderr
+        done = await run(shell, *words, "--yes", "--json")
+        assert done.returncode == 0, done.stderr
+        account = copied(done.stdout)
+        if kept_msgs is not None:
+            assert sum(account["not_kept"].values()) == 6 - kept_msgs
+            assert sum((await counts(nc, "T")).values()) == kept_msgs
+        sent = await run(shell, "pub", "t.1", "x", "-J")
+        if kept_msgs == 0:
+            assert sent.returncode == 4, sent
+            assert "1 message acknowledged and not kept by T: interest retention" in sent.stderr
+            assert "stored" not in sent.stdout
+        else:
+            assert (sent.returncode, "stored in T" in sent.stdout) == (0, True), sent
+
+
+async def test_a_copy_that_its_target_loses_meanwhile_is_no_success(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 40)
+        await js.add_stream(name="T", subjects=["t.>"])
+        words = ("S", "--to-stream", "T", "--map", "s.*:t.$1", "--rate", "20")
+        process = started(shell, *words)
+        await some_stored(nc, "T", 10)
+        await js.update_stream(name="T", subjects=["t.>"], max_msgs=5)
+        out, error = await asyncio.to_thread(process.communicate)
+        assert process.returncode == 4, error
+        account = copied(out)
+        assert account["acknowledged_msgs"] == 40
+        assert account["not_kept"] == {"T: max messages 5": 35}
+        assert "the target acknowledged copies and did not keep them" in error
+
+
+async def test_an_interest_target_keeps_what_its_consumers_want(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 6)
+        await js.add_stream(name="T", subjects=["t.>"], retention="interest")
+        await js.add_consumer("T", durable_name="C", ack_policy="explicit", filter_subject="t.1")
+        words = ["messages", "copy", "S", "--to-stream", "T", "--map", "s.*:t.$1"]
+        refused = await run(shell, *words)
+        assert refused.returncode == 5
+        assert "5 copies not stored by T: it has interest retention" in refused.stderr
+        sent = [await run(shell, "pub", subject, "x", "-J") for subject in ("t.1", "t.2")]
+        assert [each.returncode for each in sent] == [0, 4]
+        assert "interest retention, and no consumer of t.2" in sent[1].stderr
+        await js.add_consumer("T", durable_name="D", ack_policy="explicit")
+        done = await run(shell, *words)
+        assert done.returncode == 0, done.stderr
+        assert sum((await counts(nc, "T")).values()) == 7
+
+
 async def test_a_copy_asks_nothing_where_nothing_is_removed(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -17,7 +17,7 @@ from natstui.cli.manage.writing import (
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
-from natstui.errors import NatstuiError, UsageError
+from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.publish import Batch, publish_batch, request_replies
 from natstui.units import bytes_text, counted
@@ -77,6 +77,8 @@ def pub(
             click.echo(f"natstui: {_sent_text(sent[0])} before this:", err=True)
         raise
     _print(sent[0], as_json=words["as_json"])
+    if sent[0].is_lost and (text := _not_kept_text(sent[0])):
+        raise RequestFailed(text)
 
 
 def _print(batch: Batch, *, as_json: bool) -> None:
@@ -93,6 +95,7 @@ def _print(batch: Batch, *, as_json: bool) -> None:
                 "first_seq": batch.acks[0].stored_seq,
                 "last_seq": last.stored_seq,
                 "duplicate_msgs": batch.duplicates_count,
+                "not_kept_msgs": batch.not_kept[0] if batch.not_kept else 0,
             }
         click.echo(json.dumps(told))
         return
@@ -100,14 +103,25 @@ def _print(batch: Batch, *, as_json: bool) -> None:
     if last is not None:
         stored_count = batch.sent_count - batch.duplicates_count
         how_many = f"{stored_count:,} of them " if batch.duplicates_count else ""
-        text += f", {how_many}stored in {last.stream}"
+        verb = "acknowledged by" if batch.is_lost or not batch.is_checked else "stored in"
+        text += f", {how_many}{verb} {last.stream}"
         text += f" up to sequence {last.stored_seq}" if stored_count else ""
         if batch.duplicates_count:
             text += (
                 f"; {batch.duplicates_count:,} not stored: within the duplicate window the stream "
                 "had a message with the same Nats-Msg-Id, which may be removed by now"
             )
+        if (not_kept := _not_kept_text(batch)) and not batch.is_lost:
+            text += f"; {not_kept}"
     click.echo(clean_line(f"{text}."))
+
+
+def _not_kept_text(batch: Batch) -> str:
+    """Return how many messages did not stay, and why; empty when all did."""
+    if batch.not_kept is None:
+        return ""
+    count, reason = batch.not_kept
+    return f"{counted(f'{count:,}', 'message')} acknowledged and not kept by {reason}"
 
 
 def _sent_text(batch: Batch) -> str:

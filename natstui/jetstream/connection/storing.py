@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +15,9 @@ from natstui.errors import Refused, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
+from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.limits_loss import removal_reason
+from natstui.model.assets.subjects import contains
 from natstui.model.records.messages import PubAck
 
 
@@ -38,6 +43,65 @@ async def store(
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(f'the reply on "{subject}" did not come from a stream') from error
     return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+
+
+async def not_kept(
+    client: Client, stream: str, ranges: Sequence[Sequence[int]], subject: str | None = None
+) -> tuple[int, str] | None:
+    """Return how many acknowledged messages a stream has not kept, and why; None if it has all.
+
+    An acknowledgement promises no more than that the stream has received a message: its limits may
+    have removed it since, and without a consumer interest retention stores nothing. What consumers
+    acked is not counted. `ranges` are the first and last sequence of each; of messages of one
+    `subject` those between the ends are not looked for. Raises the request errors.
+    """
+    verb = f"STREAM.INFO.{stream}"
+    info = json.loads(await client.request(verb))
+    config, state = info["config"], info["state"]
+    consumers_count = number_at(state, "consumer_count")
+    is_interest = text_at(config, "retention") == "interest"
+    if subject and is_interest and consumers_count and not config.get("subject_transform"):
+        filters = await consumer_filters(client, stream)
+        if not any(contains(each, subject) for each in filters):
+            count = sum(last - first + 1 for first, last in ranges)
+            return count, f"{stream}: interest retention, and no consumer of {subject}"
+    reason = removal_reason(config, consumers_count)
+    if reason is None:
+        return None
+    if subject is None and number_at(state, "num_deleted"):
+        # Of some streams the list is long.
+        state = json.loads(await client.request(verb, {"deleted_details": True}))["state"]
+    count = missing_count(ranges, state)
+    return (count, f"{stream}: {reason}") if count else None
+
+
+async def consumer_filters(client: Client, stream: str) -> list[str]:
+    """Return the subjects that the consumers of a stream get; raises the request errors."""
+    filters = list[str]()
+    async for page in client.pages(f"CONSUMER.LIST.{stream}"):
+        for consumer in json.loads(page).get("consumers") or ():
+            config = consumer["config"]
+            filters += config.get("filter_subjects") or [config.get("filter_subject") or ">"]
+    return filters
+
+
+def missing_count(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> int:
+    """Return how many sequences of ranges have no message in a stream.
+
+    `state` is that of its INFO with the details of what was deleted.
+    """
+    deleted = sorted(state.get("deleted") or ())
+    first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
+    if not number_at(state, "messages"):
+        first_seq = last_seq + 1
+    missing = 0
+    for first, last in ranges:
+        from_seq, to_seq = max(first, first_seq), min(last, last_seq)
+        missing += last - first + 1
+        if from_seq <= to_seq:
+            holes = bisect_right(deleted, to_seq) - bisect_left(deleted, from_seq)
+            missing -= to_seq - from_seq + 1 - holes
+    return missing
 
 
 async def check_domain(client: Client, subject: str) -> None:

@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import check_answered, check_domain, store
+from natstui.jetstream.connection.storing import check_answered, check_domain, not_kept, store
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.subjects import has_wildcard, overlap
@@ -55,6 +55,19 @@ async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
     return await writer.send(draft, typed, send, msgspec.to_builtins, loses)
 
 
+async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
+    """Return what became of a message that a stream acknowledged."""
+    if ack.duplicate:
+        return f"a duplicate of {ack.stored_seq} in {ack.stream}"
+    try:
+        missing = await not_kept(client, ack.stream, [(ack.stored_seq, ack.stored_seq)], subject)
+    except PermissionDenied:
+        return f"acknowledged as {ack.stored_seq} in {ack.stream}"
+    if missing is None:
+        return f"stored as {ack.stored_seq} in {ack.stream}"
+    return f"acknowledged as {ack.stored_seq}, and not kept by {missing[1]}"
+
+
 @dataclass(slots=True)
 class Batch:
     """Messages to send to one subject, one after the other, and how far that has come."""
@@ -77,6 +90,16 @@ class Batch:
     acks: list[PubAck] = field(default_factory=list)
     """What streams said of the first and of the newest stored message."""
     duplicates_count: int = 0
+    not_kept: tuple[int, str] | None = None
+    """How many messages were acknowledged and did not stay, and why."""
+    is_checked: bool = True
+    """Whether it is known what the stream kept."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the stream kept none: newer messages may replace older ones."""
+        stored_count = self.sent_count - self.duplicates_count
+        return self.not_kept is not None and self.not_kept[0] >= stored_count
 
 
 async def publish_batch(writer: Writer, batch: Batch) -> None:
@@ -108,6 +131,7 @@ async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> No
             batch.acks[1:] = [ack]
             batch.duplicates_count += ack.duplicate
             _count(batch, payload)
+        await _compare(client, batch)
         return
     try:
         async with client.telling(batch.subject):
@@ -119,6 +143,26 @@ async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> No
     except PermissionDenied:
         batch.sent_count = batch.payload_bytes = 0
         raise
+
+
+async def _compare(client: Client, batch: Batch) -> None:
+    """Note how many of the stored messages the stream did not keep."""
+    stored_count = batch.sent_count - batch.duplicates_count
+    stored = [ack for ack in batch.acks if not ack.duplicate]
+    if not stored:
+        return
+    first, last = stored[0], stored[-1]
+    same = first.stream == last.stream
+    # Between them may be messages of others.
+    seqs = (min(first.stored_seq, last.stored_seq) if same else last.stored_seq, last.stored_seq)
+    try:
+        missing = await not_kept(client, last.stream, [seqs], batch.subject)
+    except PermissionDenied:
+        batch.is_checked = False
+        return
+    if missing is not None:
+        count, reason = missing
+        batch.not_kept = min(count, stored_count), reason
 
 
 async def _spaced(batch: Batch) -> AsyncIterator[bytes]:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import is_on, number_at, text_at
+from natstui.units import bytes_text, duration_text
 
+SHORT_AGE_S = 60.0
+"""A max age up to this removes what is published before anybody would look for it."""
 OVERHEAD_BYTES = 256
 """Of a stored message at most beside payload and headers: sequence, time, checksum, subject."""
 
@@ -122,6 +125,38 @@ class LimitedStream:
             sum(each.others_msgs for each in removed),
             0 if known is None else sum(each.own_msgs for each in removed),
         )
+
+
+def max_age_s(config: Mapping[str, object]) -> float:
+    """Return after how many seconds a stream removes a message; 0 for never."""
+    return number_at(config, "max_age") / 1e9
+
+
+def removal_reason(config: Mapping[str, object], consumers_count: int) -> str | None:
+    """Return what has removed new messages of a stream by name; None where its consumers may have.
+
+    Consumers of a work queue remove what they acked, and so do all together at interest retention.
+    """
+    retention = text_at(config, "retention")
+    if retention == "interest" and not consumers_count:
+        return "interest retention, and it has no consumer"
+    if retention in ("interest", "workqueue"):
+        return None
+    counts = (("max_msgs", "max messages"), ("max_msgs_per_subject", "max messages per subject"))
+    limits = [
+        f"{label} {number_at(config, key):,}"
+        for key, label in counts
+        if number_at(config, key) > 0
+    ]
+    if number_at(config, "max_bytes") > 0:
+        limits.append(f"max bytes {bytes_text(number_at(config, 'max_bytes'))}")
+    if max_age_s(config):
+        limits.append(f"max age {duration_text(max_age_s(config))}")
+    if is_on(config, "allow_msg_ttl"):
+        limits.append("TTLs of messages")
+    if is_on(config, "allow_rollup_hdrs"):
+        limits.append("roll-ups")
+    return ", ".join(limits) or "deleted or purged in the meantime"
 
 
 def _removed(stored_msgs: int, added_msgs: int | None, most_msgs: int) -> Removed:

@@ -56,6 +56,12 @@ def seqs_of(ranges: Ranges) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
+def pairs_of(ranges: Ranges) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield two neighbouring ranges at a time; the last one with itself where it is alone."""
+    for index in range(0, len(ranges), 2):
+        yield ranges[index], ranges[min(index + 1, len(ranges) - 1)]
+
+
 @dataclass(slots=True)
 class Account:
     """Every message that was read is in one of the other counts, or still on its way."""
@@ -82,14 +88,42 @@ class Account:
     """Whether more was refused than can be kept to send it again."""
     target_created_at_us: dict[str, int] = field(default_factory=dict)
     """When each stream was created that stored messages of the copy."""
-    target_first_seq: dict[str, int] = field(default_factory=dict)
-    """The sequence of the first message that each of them stored of the copy."""
+    stored_ranges: dict[str, Ranges] = field(default_factory=dict)
+    """The sequences under which each of them acknowledged messages of the copy."""
+    not_kept: Counter[str] = field(default_factory=Counter)
+    """Reason → acknowledged messages that the target did not keep."""
+    unchecked: list[str] = field(default_factory=list)
+    """Streams of which nobody knows what they kept: their state may not be read."""
     first_seq: int | None = None
     last_seq: int = 0
     """Of what was read."""
     done_seq: int = 0
     """What became of everything up to here is known."""
     is_stopped: bool = False
+
+    @property
+    def kept_msgs(self) -> int:
+        """Return how many messages were stored now and stayed."""
+        return max(0, self.acknowledged_msgs - self.not_kept.total())
+
+    @property
+    def target_first_seq(self) -> dict[str, int]:
+        """Return the sequence of the first message that each stream stored of the copy."""
+        return {
+            stream: min(first for first, _ in ranges)
+            for stream, ranges in self.stored_ranges.items()
+        }
+
+    def store(self, stream: str, seq: int) -> None:
+        """Count a message that a stream stored."""
+        self.acknowledged_msgs += 1
+        ranges = self.stored_ranges.setdefault(stream, [])
+        add_seq(ranges, seq)
+        if len(ranges) > MOST_RANGES:
+            ranges[:] = merged_ranges(ranges)
+        if len(ranges) > MOST_RANGES:
+            # Between them are messages of others: these count as if they were of the copy.
+            ranges[:] = [[first, last] for (first, _), (_, last) in pairs_of(ranges)]
 
     def refuse(self, seq: int, reason: str) -> None:
         """Count a message that the target does not take."""

@@ -18,11 +18,13 @@ from natstui.errors import (
     BackupError,
     NatstuiError,
     NotFound,
+    PermissionDenied,
     RequestFailed,
     UsageError,
     WriteFailed,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import not_kept
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
     MOST_RANGES,
@@ -280,6 +282,7 @@ async def send_copy(
                     raise
                 async with asyncio.timeout(_DRAIN_S if account.is_stopped else None):
                     await w.drain()
+                await _compare(writer.client, account)
             except TimeoutError:
                 pass  # the account says how many are open
             finally:
@@ -291,8 +294,22 @@ async def send_copy(
         confirmed,
         work,
         lambda _: {"sent_count": account.acknowledged_msgs, "read_count": account.read_msgs,
-                   "refused_count": account.refused_msgs},
+                   "refused_count": account.refused_msgs,
+                   "not_kept_count": account.not_kept.total()},
     )  # fmt: skip
+
+
+async def _compare(client: Client, account: Account) -> None:
+    """Count what the target acknowledged and did not keep."""
+    for stream, ranges in account.stored_ranges.items():
+        try:
+            missing = await not_kept(client, stream, ranges)
+        except PermissionDenied:
+            account.unchecked.append(stream)
+            continue
+        if missing is not None:
+            count, reason = missing
+            account.not_kept[reason] = min(count, account.acknowledged_msgs)
 
 
 async def _check_targets(client: Client, copy: Copy) -> None:

@@ -89,15 +89,17 @@ async def send_again(writer: Writer, asked: SendAgain) -> Account:
 
 def account_text(account: Account) -> str:
     """Return what became of the messages, in a sentence."""
-    parts = [f"{counted(f'{account.acknowledged_msgs:,}', 'message')} stored again"]
+    parts = [f"{counted(f'{account.kept_msgs:,}', 'message')} stored again"]
     for count, words in (
+        (account.not_kept.total(), "acknowledged, but not kept"),
         (account.duplicate_msgs, "were there already"),
         (account.refused_msgs, "refused"),
         (account.gone_msgs, "gone meanwhile"),
         (account.without_rollup_msgs, "sent without their roll-up"),
     ):
         parts += [f"{count:,} {words}"] if count else []
-    reasons = [f"{reason} ({count:,})" for reason, count in account.refusals.most_common(3)]
+    most = [*account.not_kept.most_common(3), *account.refusals.most_common(3)]
+    reasons = [f"{reason} ({count:,})" for reason, count in most]
     return "; ".join([*parts, *reasons])
 
 

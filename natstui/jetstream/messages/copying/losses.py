@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.storing import check_domain, consumer_filters
 from natstui.jetstream.connection.subject_counts import read_subject_counts
-from natstui.jetstream.messages.copying.copy import Copy, Counts, count_copy
-from natstui.model.assets.fields import strings_at
+from natstui.jetstream.messages.copying.copy import Copy, Counts, Pace, count_copy
+from natstui.model.assets.fields import strings_at, text_at
 from natstui.model.assets.limits_loss import (
     OVERHEAD_BYTES,
+    SHORT_AGE_S,
     LimitedStream,
     Publishing,
     Removed,
+    max_age_s,
 )
 from natstui.model.assets.subjects import contains, overlap
-from natstui.units import counted
+from natstui.units import counted, duration_text
 
 _HEADERS_BYTES = 256
 """Of a copy at most: those of the message, and those that say whose copy it is."""
@@ -41,7 +43,7 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
         limited = [
             info
             async for info in _target_streams(target, copy.target.stream, subjects)
-            if LimitedStream(info["config"], info["state"]).drops_messages
+            if _may_drop(info, copy.pace)
         ]
     except PermissionDenied:
         where = copy.target.stream or "the target"
@@ -51,8 +53,20 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
     # What comes from a pipe is read once.
     is_pipe = copy.from_file is not None and not copy.from_file.is_file()
     counts = None if is_pipe else await count_copy(source, target, copy)
-    clauses = [await _clause(target, info, counts) for info in limited]
+    clauses = [await _clause(target, info, counts, copy.pace) for info in limited]
     return " and ".join(filter(None, clauses)) or None
+
+
+def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
+    """Return whether copies have to be counted to say what a stream does not keep of them."""
+    config = info["config"]
+    age_s = max_age_s(config)
+    return (
+        LimitedStream(config, info["state"]).drops_messages
+        or text_at(config, "retention") == "interest"
+        or 0 < age_s <= SHORT_AGE_S
+        or (age_s > 0 and pace.per_s is not None)
+    )
 
 
 async def _target_streams(
@@ -92,7 +106,9 @@ async def _read_subjects(source: Client, copy: Copy) -> Sequence[str]:
     return strings_at(config, "subjects") if is_own else ()
 
 
-async def _clause(target: Client, info: dict[str, Any], counts: Counts | None) -> str | None:
+async def _clause(
+    target: Client, info: dict[str, Any], counts: Counts | None, pace: Pace
+) -> str | None:
     """Return what is removed of one stream; without `counts` the most that can be."""
     config, state = info["config"], info["state"]
     publishing = Publishing(None)
@@ -108,10 +124,45 @@ async def _clause(target: Client, info: dict[str, Any], counts: Counts | None) -
         msgs = sum(added.values())
         stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
         publishing = Publishing(msgs, stored_bytes, added)
-    present = await read_subject_counts(target, config["name"], ">")
-    limited = LimitedStream(config, state, present.msgs, present.is_last)
-    removed = limited.removed(publishing)
-    return _removed_text(config["name"], removed)
+    parts = [_expiry_text(config, publishing, pace)]
+    if text_at(config, "retention") == "interest":
+        parts.append(await _interest_text(target, config["name"], publishing.by_subject_msgs))
+    if LimitedStream(config, state).drops_messages:
+        present = await read_subject_counts(target, config["name"], ">")
+        limited = LimitedStream(config, state, present.msgs, present.is_last)
+        parts.append(_removed_text(config["name"], limited.removed(publishing)))
+    return " and ".join(filter(None, parts)) or None
+
+
+def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> str | None:
+    """Return that copies expire while others are still sent, or before anybody looks for them."""
+    age_s = max_age_s(config)
+    takes_s = (publishing.added_msgs or 0) / pace.per_s if pace.per_s else 0.0
+    if not age_s or age_s > max(SHORT_AGE_S, takes_s):
+        return None
+    return f"copies in {config['name']} expire after {duration_text(age_s)}, its max age"
+
+
+async def _interest_text(
+    target: Client, stream: str, added: Mapping[str, int] | None
+) -> str | None:
+    """Return how many copies a stream does not store, since none of its consumers wants them."""
+    has = "it has interest retention, and"
+    try:
+        filters = await consumer_filters(target, stream)
+    except PermissionDenied:
+        return f"{stream} may not store copies: {has} you have no permission to read its consumers"
+    if added is None:
+        dropped = None if filters else "all copies"
+    else:
+        msgs = sum(
+            count for subject, count in added.items()
+            if not any(contains(each, subject) for each in filters)
+        )  # fmt: skip
+        dropped = f"{msgs:,} {'copy' if msgs == 1 else 'copies'}" if msgs else None
+    if dropped is None:
+        return None
+    return f"{dropped} not stored by {stream}: {has} no consumer of these subjects"
 
 
 def _removed_text(stream: str, removed: Removed) -> str | None:

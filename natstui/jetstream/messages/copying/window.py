@@ -285,11 +285,8 @@ class Window:
             self._done(word)
 
     def _count_stored(self, one: Outgoing, stream: str, seq: int) -> None:
-        account = self._account
-        account.acknowledged_msgs += 1
-        account.confirmed_msgs += one.sent_count > 1
-        first_seq = account.target_first_seq.get(stream, seq)
-        account.target_first_seq[stream] = min(first_seq, seq)
+        self._account.store(stream, seq)
+        self._account.confirmed_msgs += one.sent_count > 1
 
     async def _check_had(self) -> None:
         """Count what is there already, and refuse what its stream has removed since."""

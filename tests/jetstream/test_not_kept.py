@@ -1,0 +1,58 @@
+"""What a stream acknowledged and did not keep, from its state and its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from natstui.jetstream.connection.storing import missing_count
+from natstui.jetstream.messages.copying import account as copy_account
+from natstui.jetstream.messages.copying.account import Account
+from natstui.model.assets.limits_loss import removal_reason
+
+
+@pytest.mark.parametrize(
+    ("ranges", "state", "missing_msgs"),
+    [
+        ([[1, 5]], {"messages": 5, "first_seq": 1, "last_seq": 5}, 0),
+        ([[1, 5]], {"messages": 0, "first_seq": 6, "last_seq": 5}, 5),
+        ([[1, 5]], {"messages": 0, "first_seq": 0, "last_seq": 5}, 5),
+        ([[1, 5]], {"messages": 2, "first_seq": 4, "last_seq": 5}, 3),
+        ([[1, 2], [9, 10]], {"messages": 5, "first_seq": 6, "last_seq": 10}, 2),
+        ([[1, 5]], {"messages": 3, "first_seq": 1, "last_seq": 5, "deleted": [4, 2]}, 2),
+        ([[1, 2], [4, 5]], {"messages": 4, "first_seq": 1, "last_seq": 5, "deleted": [3]}, 0),
+        ([[1, 5]], {"messages": 3, "first_seq": 1, "last_seq": 3}, 2),
+    ],
+)
+def test_what_is_not_there_any_more_is_counted(
+    ranges: list[list[int]], state: dict[str, Any], missing_msgs: int
+) -> None:
+    assert missing_count(ranges, state) == missing_msgs
+
+
+@pytest.mark.parametrize(
+    ("config", "consumers_count", "reason"),
+    [
+        ({"retention": "interest"}, 0, "interest retention, and it has no consumer"),
+        ({"retention": "interest"}, 1, None),
+        ({"retention": "workqueue", "max_msgs": 5}, 0, None),
+        ({"max_msgs": 5, "max_age": 3_000_000_000}, 9, "max messages 5, max age 3s"),
+        ({"retention": "limits", "max_msgs": -1}, 0, "deleted or purged in the meantime"),
+    ],
+)
+def test_what_removed_it_is_named(
+    config: dict[str, Any], consumers_count: int, reason: str | None
+) -> None:
+    assert removal_reason(config, consumers_count) == reason
+
+
+def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_account, "MOST_RANGES", 4)
+    account = Account()
+    for seq in range(1, 40, 2):
+        account.store("T", seq)
+    assert account.acknowledged_msgs == 20
+    assert len(account.stored_ranges["T"]) <= 4
+    assert account.target_first_seq == {"T": 1}
+    assert account.stored_ranges["T"][-1][1] == 39

@@ -155,3 +155,13 @@ async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
     async with asyncio.timeout(30):
         _, said = await ended(process)
     assert "natstui was stopped" in said
+
+
+async def test_an_echo_has_every_header_of_the_request_and_of_the_command_line(
+    shell: Shell,
+) -> None:
+    process = await answering(shell, "q", "--echo", "-H", "A:3", "--count", "1")
+    asked = await run(shell, "request", "q", "x", "-H", "A:1", "-H", "A:2", "--json")
+    assert json.loads(asked.stdout)["headers"] == [["A", "1"], ["A", "2"], ["A", "3"]]
+    await ended(process)
+    assert process.returncode == 0

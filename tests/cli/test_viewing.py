@@ -12,6 +12,7 @@ import pytest
 from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
+from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
 
@@ -94,3 +95,54 @@ async def test_messages_are_counted_by_subject(shell: Shell, account: Account) -
     ]  # fmt: skip
     one = await asyncio.to_thread(shell.ok, "stream", "subjects", "S", "s.0", "--json")
     assert json.loads(one) == {"s.0": 1}
+
+
+WRITTEN = [
+    ("A", "1"), ("B", "x"), ("A", "2"), ("A", "1"), ("Nats-Stream", "mine"),
+    ("Nats-Sequence", "7"), ("Nats-Subject", "mine"), ("Nats-Time-Stamp", "mine"),
+    ("Nats-Num-Pending", "3"), ("Nats-Last-Sequence", "4"), ("Nats-UpTo-Sequence", "5"),
+    ("Nats-Mine", "m"), ("nats-stream", "small"), ("Status", "404"), ("Empty", ""),
+]  # fmt: skip
+"""Headers of a publisher: repeated, and with the names that the server uses in its replies."""
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_every_header_that_the_publisher_wrote_is_shown(
+    shell: Shell, account: Account, direct: bool
+) -> None:
+    async with connected(account.url) as nc:
+        await nc.jetstream().add_stream(
+            name="S", subjects=["s.>"], storage="memory", allow_direct=direct
+        )
+    flags = [word for name, value in WRITTEN for word in ("-H", f"{name}:{value}")]
+    for number in (1, 2):
+        done = await run(shell, "pub", f"s.{number}", f"{number}", "-J", *flags)
+        assert done.returncode == 0, done.stderr
+    pairs = [list(pair) for pair in WRITTEN]
+    ways = (
+        ("stream", "view", "S", "1"), ("stream", "view", "S", "1", "--id", "2"),
+        ("stream", "view", "S", "1", "--subject", "s.2"),
+        ("stream", "view", "S", "--last-per-subject"), ("stream", "get", "S", "2"),
+        ("stream", "get", "S", "--last-for", "s.2"),
+    )  # fmt: skip
+    for words in ways:
+        done = await run(shell, *words, "--json")
+        message = json.loads(done.stdout.splitlines()[-1])
+        assert (message["stream_seq"], message["subject"]) == (2, "s.2"), words
+        assert message["headers"] == pairs, words
+    text = (await run(shell, "stream", "view", "S", "1")).stdout
+    shown = [f"  {name}: {value}".rstrip() for name, value in WRITTEN]
+    assert [line.rstrip() for line in text.splitlines()[1:-2]] == shown
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_headers_that_are_no_text_hide_no_message(
+    shell: Shell, account: Account, direct: bool
+) -> None:
+    async with connected(account.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"], allow_direct=direct)
+    with RawPublisher(account.url) as raw:
+        raw.publish(b"s", b"x", b"NATS/1.0\r\nA: \xff\r\nA: 2\r\n\r\n")
+        raw.settle()
+    done = await run(shell, "stream", "view", "S", "--json")
+    assert json.loads(done.stdout)["headers"] == [["A", "\ufffd"], ["A", "2"]], done.stderr

@@ -18,7 +18,7 @@ from natstui.errors import NatstuiError, NotFound, RequestFailed
 _END = 204
 _DEPTH = 2
 """Requests in flight where it is known what the next one asks for."""
-_SEQ = re.compile(rb"Nats-Sequence: *(\d+)", re.IGNORECASE)
+_SEQ = re.compile(rb"\r\nNats-Sequence: *(\d+)", re.IGNORECASE)
 _LAST_SEQ = re.compile(rb"Nats-Last-Sequence: *(\d+)", re.IGNORECASE)
 
 
@@ -124,10 +124,11 @@ class BatchGetter:
     def _rest(self, one: _PendingBatch) -> _PendingBatch | None:
         """Return the request for what has not come of this one; None when all of it has."""
         newest, left = self._newest, one.batch_msgs - self._got_msgs
-        found = newest and _SEQ.search(newest.text(len(newest) - 1, newest.layout.headers))
-        if not found or left <= 0:
+        seqs = newest and _SEQ.findall(newest.text(len(newest) - 1, newest.layout.headers))
+        if not seqs or left <= 0:
             return None
-        seq = int(found[1]) + 1
+        # Publishers may use the same name: the server's own header comes behind theirs.
+        seq = int(seqs[-1]) + 1
         if not self._whole:
             self._move_to(seq + left)
         return replace(one, seq=seq, batch_msgs=left)

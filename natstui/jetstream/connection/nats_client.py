@@ -7,6 +7,7 @@ Everything that reaches into private parts of nats-py (2.16) is here, in `wire_p
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -184,14 +185,13 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             await self._flush_pending()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
-        """Read headers; invalid ones count as none, where nats-py's read loop would end."""
-        try:
-            read: dict[str, str] | None = await super()._process_headers(headers)
-        except (UnicodeDecodeError, IndexError):
+        """Read headers; of invalid ones only the bytes, where nats-py's read loop would end."""
+        if headers is None:
             return None
-        if not read or headers is None:
-            return read
-        kept = Headers(read)
+        read: dict[str, str] | None = None
+        with contextlib.suppress(UnicodeDecodeError, IndexError):
+            read = await super()._process_headers(headers)
+        kept = Headers(read or {})
         kept.block = headers
         return kept
 

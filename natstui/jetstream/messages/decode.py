@@ -14,9 +14,8 @@ from natstui.jetstream.connection.nats_client import STATUS_LINE, Headers
 from natstui.jetstream.connection.replies import reading
 from natstui.model.records.messages import StoredMessage
 
-_META = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
-"""How headers begin that say a status, which is no header."""
-_BATCH_META = ("Nats-Num-Pending", "Nats-Last-Sequence", "Nats-UpTo-Sequence")
+_OWN_BEGIN = "Nats-Stream"
+"""The first of the headers that a direct get adds behind those of the publisher."""
 
 
 class _Message(msgspec.Struct):
@@ -58,18 +57,21 @@ def from_api(
 
 
 def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
-    """Read one message of DIRECT.GET, whose own headers are mixed with the user's.
+    """Read one message of DIRECT.GET, which adds its own headers behind the publisher's.
 
     Raises RequestFailed when these are not as documented.
     """
-    headers: Mapping[str, str] = msg.headers or {}
-    own = {*_META, *_BATCH_META}
+    pairs = pairs_of(msg.headers)
     with reading("DIRECT.GET"):
+        # Publishers may use the same names: only what is behind them is the server's.
+        names = [name for name, _ in pairs]
+        publishers_count = len(names) - 1 - names[::-1].index(_OWN_BEGIN)
+        own = dict(pairs[publishers_count:])
         return StoredMessage(
-            int(headers["Nats-Sequence"]),
-            headers["Nats-Subject"],
-            microseconds(headers["Nats-Time-Stamp"]),
-            tuple((name, text) for name, text in headers.items() if name not in own),
+            int(own["Nats-Sequence"]),
+            own["Nats-Subject"],
+            microseconds(own["Nats-Time-Stamp"]),
+            pairs[:publishers_count],
             _encoded(msg.data, preview_bytes),
             len(msg.data),
         )

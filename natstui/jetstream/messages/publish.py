@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import check_answered, check_domain, not_kept, store
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
@@ -112,7 +113,7 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
     _check_subject(batch.subject)
     if batch.stored:
         await check_domain(writer.client, batch.subject)
-    headers = dict(batch.headers)
+    headers = Pairs(batch.headers)
     kept = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
     doubt = "some messages may still have been sent"
     await writer.send(
@@ -204,7 +205,7 @@ async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
     Raises UsageError for a subject with a wildcard, and RequestFailed when nobody is there.
     """
     _check_subject(asked.subject)
-    payload, headers = base64.b64decode(asked.payload_base64), dict(asked.headers)
+    payload, headers = base64.b64decode(asked.payload_base64), Pairs(asked.headers)
 
     async def send() -> StoredMessage:
         reply = await writer.client.ask(
@@ -234,7 +235,7 @@ async def request_replies(
     0 wants all that come within the time-out. Raises RequestFailed when fewer than wanted came.
     """
     _check_subject(asked.subject)
-    headers, (payload,) = dict(asked.headers), asked.payloads
+    headers, (payload,) = Pairs(asked.headers), asked.payloads
 
     async def send() -> int:
         count = replies_bytes = 0
@@ -267,7 +268,7 @@ async def request_replies(
 async def _replies(
     client: Client, asked: Batch, payload: bytes, timeout_s: float
 ) -> AsyncIterator[Msg]:
-    headers = dict(asked.headers) or None
+    headers = Pairs(asked.headers) or None
     replies = client.answers(asked.subject, payload, timeout_s=timeout_s, headers=headers)
     async with aclosing(replies):
         async for reply in replies:
@@ -299,14 +300,12 @@ def arrived(msg: Msg, preview_bytes: int | None) -> StoredMessage:
     )
 
 
-def _headers(asked: PublishMessage) -> dict[str, str]:
-    headers = dict(asked.headers)
-    for name, value in (
-        ("Nats-Msg-Id", asked.message_id),
-        ("Nats-TTL", asked.ttl),
-        ("Nats-Expected-Last-Sequence", asked.expected_last_seq),
-        ("Nats-Expected-Last-Subject-Sequence", asked.expected_last_subject_seq),
-    ):
-        if value is not None:
-            headers[name] = str(value)
-    return headers
+def _headers(asked: PublishMessage) -> Pairs:
+    fields = {
+        "Nats-Msg-Id": asked.message_id,
+        "Nats-TTL": asked.ttl,
+        "Nats-Expected-Last-Sequence": asked.expected_last_seq,
+        "Nats-Expected-Last-Subject-Sequence": asked.expected_last_subject_seq,
+    }
+    own = {name: str(value) for name, value in fields.items() if value is not None}
+    return Pairs([*(pair for pair in asked.headers if pair[0] not in own), *own.items()])

@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.subjects import overlap
@@ -137,7 +138,7 @@ class Responder:
             self.stopped.set()
 
     async def _send(self, client: Client, to: str, answer: Reply) -> None:
-        headers = dict(answer.headers) or None
+        headers = Pairs(answer.headers) or None
         if self.replies_count:
             await client.publish(to, answer.payload, headers=headers)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, getters, on
@@ -127,6 +128,8 @@ class PublishScreen(LiveScreen):
         self.stream, self.seq = stream, seq
         self.texts = {"subject": subject}
         self._original: bytes | None = None
+        self._original_headers: tuple[tuple[str, str], ...] | None = None
+        """Of the message to publish again, as long as their text is left alone."""
         self._typed: set[str] = set()
         """Fields that were typed into and are not sent."""
         self._sending: set[str] = set()
@@ -182,6 +185,8 @@ class PublishScreen(LiveScreen):
         self._sending.discard(message.path)
         if message.path == PAYLOAD:
             self._original = None
+        if message.path == "headers":
+            self._original_headers = None
 
     @on(FieldRow.Focused)
     def _explain(self, message: FieldRow.Focused) -> None:
@@ -191,9 +196,8 @@ class PublishScreen(LiveScreen):
     def _take_over(self, message: StoredMessage) -> None:
         """Fill what nobody typed into meanwhile; a payload left alone goes byte by byte."""
         payload = payload_of(message)
-        kept = ", ".join(
-            f"{name}={text}" for name, text in message.headers if not name.startswith("Nats-")
-        )
+        pairs = tuple(pair for pair in message.headers if not pair[0].startswith("Nats-"))
+        kept = ", ".join(f"{name}={text}" for name, text in pairs)
         shown = payload.decode(errors="replace")
         found = {"subject": message.subject, "headers": kept, "payload": shown}
         texts = {path: text for path, text in found.items() if path not in self._typed}
@@ -207,6 +211,8 @@ class PublishScreen(LiveScreen):
         self.texts |= texts
         if PAYLOAD in texts:
             self._original = payload
+        if "headers" in texts:
+            self._original_headers = pairs
 
     def unsent(self) -> str:
         """Return what was typed and not sent."""
@@ -225,6 +231,9 @@ class PublishScreen(LiveScreen):
         except UsageError as error:
             self.answer.update(safe(str(error), "error"))
             return
+        if self._original_headers is not None:
+            # The text has room for one value of each name.
+            command = replace(command, headers=self._original_headers)
         self._sending = set(self._typed)
         self.answer.update(safe("sending …"))
         reply = await request_confirmed(self, command)

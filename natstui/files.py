@@ -16,7 +16,7 @@ import re
 import secrets
 import shutil
 import stat
-import tempfile
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -151,8 +151,7 @@ def complete_folder(target: Path) -> Iterator[Path]:
     check_free_folder(target)
     with unfinished(target) as folder:
         try:
-            for left in folder.iterdir():
-                _remove(left)
+            empty_folder(folder)
             yield folder
             for path in (*folder.rglob("*"), folder):
                 _sync(path)
@@ -197,21 +196,19 @@ def unfinished(target: Path) -> Iterator[Path]:
             ) from error
         folder = Path(os.fsdecode(file.read()))
         if not _is_private(folder, target):
-            folder = Path(
-                tempfile.mkdtemp(
-                    prefix=f"{_hidden(target)}.",
-                    suffix=".part",
-                    dir=target.absolute().parent,
-                )
-            )
+            folder = target.absolute().parent / f"{_hidden(target)}.{secrets.token_hex(8)}.part"
+            # Before there is a folder: of one that nothing names, nobody could say whose it is.
             file.seek(0)
             file.truncate()
             file.write(os.fsencode(folder))
             file.flush()
             os.fsync(file.fileno())
-        yield folder
-        if not folder.exists():
-            state.unlink(missing_ok=True)
+            folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            if not folder.exists():
+                state.unlink(missing_ok=True)
 
 
 def has_unfinished(target: Path) -> bool:
@@ -247,6 +244,12 @@ def _is_private(folder: Path, target: Path) -> bool:
         and status.st_uid == os.geteuid()
         and stat.S_IMODE(status.st_mode) == 0o700
     )
+
+
+def empty_folder(folder: Path) -> None:
+    """Remove what an earlier process left in a folder of `unfinished`; raises OSError."""
+    for left in folder.iterdir():
+        _remove(left)
 
 
 def _remove(path: Path) -> None:
@@ -319,17 +322,35 @@ def read_given(path: Path, most_bytes: int) -> bytes:
         return _bounded(file, path, most_bytes)
 
 
+def read_stdin(most_bytes: int) -> bytes:
+    """Return what comes on stdin until it ends; raises OSError once it is more than allowed."""
+    return _bounded(sys.stdin.buffer, Path("stdin"), most_bytes)
+
+
+def read_stdin_line(most_bytes: int) -> bytes:
+    """Return the first line on stdin without its end; raises OSError for one that is too long."""
+    line = sys.stdin.buffer.readline(most_bytes + 1)
+    _check_size(line, Path("stdin"), most_bytes)
+    return line.rstrip(b"\r\n")
+
+
 def _bounded(file: BinaryIO, path: Path, most_bytes: int) -> bytes:
     content = file.read(most_bytes + 1)
+    _check_size(content, path, most_bytes)
+    return content
+
+
+def _check_size(content: bytes, path: Path, most_bytes: int) -> None:
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
-    return content
 
 
 MOST_TEXT_BYTES = 16 * 1024 * 1024
 """Of a file of settings, a configuration or a key that the user named."""
 MOST_PAYLOAD_BYTES = 64 * 1024 * 1024
 """Of a file to send: no server takes more."""
+MOST_LINE_BYTES = 1024 * 1024
+"""Of a secret or an address that is read from stdin."""
 
 
 _UNSAFE_IN_NAME = re.compile(r"^\.|[^\w.+@ -]")

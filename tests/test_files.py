@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
+import signal
 import stat
+import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natstui import files
 from natstui.files import (
     complete_file,
     complete_folder,
@@ -212,6 +218,52 @@ def test_a_link_in_place_of_what_a_killed_process_left_is_not_followed(folder: P
         (again / "content").write_text("again")
     assert (precious / "precious").read_text() == "precious"
     assert left.is_symlink()
+
+
+def killed_at_each_line(target: Path) -> None:
+    """Kill a writer of a folder at its first line, the next at its second …; write after each."""
+    for number in count(1):
+        pid = os.fork()
+        if not pid:
+            sys.settrace(kill_at(number))
+            with complete_folder(target) as folder:
+                (folder / "left").write_text("left")
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        if target.exists():  # it was killed behind the last thing it does
+            shutil.rmtree(target)
+        with complete_folder(target) as again:
+            (again / "content").write_text("again")
+        assert os.listdir(target.parent) == [target.name], f"killed at line {number}"
+        shutil.rmtree(target)
+        if status == 0:
+            assert number > 20
+            return
+
+
+def kill_at(number: int) -> Callable[[FrameType, str, object], object]:
+    """Return what counts the lines of `natstui.files`, and kills this process at one of them."""
+    lines = count(1)
+
+    def trace(frame: FrameType, event: str, _argument: object) -> object:
+        if frame.f_code.co_filename != files.__file__:
+            return None
+        if event == "line" and next(lines) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    return trace
+
+
+def test_a_writer_killed_at_any_line_leaves_nothing_that_the_next_does_not_remove(
+    folder: Path,
+) -> None:
+    process = multiprocessing.get_context("spawn").Process(
+        target=killed_at_each_line, args=(folder / "target",)
+    )
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0
 
 
 def test_a_folder_that_others_may_enter_is_not_continued(folder: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,8 +17,11 @@ from natstui.errors import SessionError
 from natstui.files import (
     check_replaceable,
     complete_file,
+    empty_folder,
+    file_name,
     open_plain,
     read_plain,
+    unfinished,
     write_complete,
 )
 from natstui.paths import private_folder
@@ -105,21 +107,26 @@ def unpack(source: Path, sessions: Path) -> Path:
 
     Files are written into a new folder under names that natstui gives, whatever the pack says.
     """
-    with reading(str(source)):
+    with reading(str(sessions)):
         private_folder(sessions)
-        temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=sessions))
-    try:
-        with reading(str(source)), open_plain(source) as file:
-            info = _unpacked(file, temporary)
-        verdict = verify(temporary)
-        for finding in verdict.findings:
-            if finding.damage:
-                raise SessionError(f"{source} is damaged: {finding.text}")
-        with reading(str(sessions)):
-            ended_us = info.ended_at_us or verdict.last_at_us
-            return _moved(temporary, sessions, replace(info, ended_at_us=ended_us))
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        # By the name of the pack: one that is unpacked again removes what a killed process left.
+        with unfinished(sessions / file_name(os.path.abspath(source))) as temporary:
+            try:
+                empty_folder(temporary)
+                return _checked(source, sessions, temporary)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _checked(source: Path, sessions: Path, temporary: Path) -> Path:
+    with reading(str(source)), open_plain(source) as file:
+        info = _unpacked(file, temporary)
+    verdict = verify(temporary)
+    for finding in verdict.findings:
+        if finding.damage:
+            raise SessionError(f"{source} is damaged: {finding.text}")
+    ended_us = info.ended_at_us or verdict.last_at_us
+    return _moved(temporary, sessions, replace(info, ended_at_us=ended_us))
 
 
 def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:

@@ -57,6 +57,16 @@ def test_what_an_interest_stream_drops_is_named_once_though_replies_are_apart() 
     assert life.open == {}
 
 
+def test_an_interest_stream_of_which_all_that_comes_is_wanted_drops_nothing() -> None:
+    life = Life({"filter_subjects": ("i.a",)}, INTEREST)
+    for second in range(60):
+        # The consumer is read up to a second earlier or later.
+        wanted = 100 + 20 * max(0, second + (second * 7) % 3 - 1)
+        life.poll(stream={"last_seq": 100 + 20 * second, "stored_msgs": 5},
+                  waiting_pulls_count=1, delivered_consumer_seq=wanted)  # fmt: skip
+        assert "NT-S22" not in life.open, second
+
+
 def test_an_interest_stream_whose_consumers_want_every_subject_drops_nothing() -> None:
     for filters in ((), ("i.>",)):
         life = Life({"filter_subjects": filters}, INTEREST)

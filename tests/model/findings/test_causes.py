@@ -340,7 +340,7 @@ def test_orphaned_messages_of_a_work_queue_are_counted() -> None:
 
 
 def test_a_busy_work_queue_has_no_orphans_though_replies_are_not_of_one_moment() -> None:
-    life = Life({}, QUEUE)
+    life = Life({"filter_subjects": ("wq.a",)}, QUEUE)
     for second in range(40):
         # The consumer is read a tenth of a second later, and has acked 500 more meanwhile.
         life.poll(stream={"stored_msgs": 600, "last_seq": 5000 * second + 200},
@@ -352,7 +352,8 @@ def test_a_busy_work_queue_has_no_orphans_though_replies_are_not_of_one_moment()
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
 def test_messages_that_were_dropped_after_max_deliver_are_no_orphans(retention: str) -> None:
-    life = Life({"max_deliver_count": 3}, QUEUE | {"retention": retention})
+    config = {"max_deliver_count": 3, "filter_subjects": ("wq.a",)}
+    life = Life(config, QUEUE | {"retention": retention})
     life.polls(5, stream={"stored_msgs": 3, "last_seq": 3}, redelivered_msgs=3,
                delivered_consumer_seq=9, delivered_stream_seq=3, ack_floor_consumer_seq=0,
                ack_floor_stream_seq=0, delivered_at_us=at_us(-60))  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from natstui.model.bench.counts import LATENCY_FIELDS
-from natstui.model.bench.latency import LatencyCounts, bucket_middle_ns
+from natstui.model.bench.latency import LatencyCounts
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
+from tests.session.by_document.sessions import middle_ns
 
 Row = dict[str, Any]
 COUNTERS = ("sent", "acked", "received", "acks_sent")
@@ -114,7 +115,7 @@ def _measured(report: BenchmarkReport) -> list[tuple[str, bool, LatencyCounts]]:
 def _values_us(histogram: LatencyCounts) -> list[float]:
     """Return every latency of a histogram by itself."""
     pairs = zip(histogram.buckets, histogram.counts, strict=True)
-    return [bucket_middle_ns(bucket) / 1e3 for bucket, count in pairs for _ in range(count)]
+    return [middle_ns(bucket) / 1e3 for bucket, count in pairs for _ in range(count)]
 
 
 def bench_latency_summary(session: str, records: list[Record]) -> list[Row]:

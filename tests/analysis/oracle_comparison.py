@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from natstui.analysis.gold.comparing.statistics import Series, stretch_length
-from natstui.model.bench.latency import LatencyCounts, bucket_middle_ns, from_latencies
 from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Record
 from tests.analysis.oracle_rates import load, pieces, polls_of
 from tests.analysis.planted import consumer_series, stream_series
+from tests.session.by_document.sessions import bucket_of, middle_ns
 
 Row = dict[str, Any]
 Values = dict[tuple[str, str | None, str | None], list[float]]
@@ -104,21 +104,22 @@ def _of_block(parts: list[Row]) -> dict[str, float | None]:
 
 
 def _ack_times(records: list[Record]) -> Values:
-    found: dict[Any, dict[int, list[LatencyCounts]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[Any, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        if isinstance(record, AckSample | AcksCounted):
-            many = isinstance(record, AcksCounted)
-            times = record.times if many else from_latencies([record.ack_ns])
-            if times.total_count:
-                block = record.at_us // BLOCK_US
-                found[record.stream, record.consumer][block].append(times)
+        if isinstance(record, AckSample):
+            pairs = [(bucket_of(record.ack_ns), 1)]
+        elif isinstance(record, AcksCounted):
+            pairs = [*zip(record.times.buckets, record.times.counts, strict=True)]
+        else:
+            continue
+        if pairs:
+            found[record.stream, record.consumer][record.at_us // BLOCK_US] += pairs
     values: Values = {}
     for who, by_block in found.items():
         means = []
-        for _, parts in sorted(by_block.items()):
-            pairs = [(bucket_middle_ns(b) / 1e3, n) for one in parts
-                     for b, n in zip(one.buckets, one.counts, strict=True)]  # fmt: skip
-            means.append(sum(v * n for v, n in pairs) / sum(n for _, n in pairs))
+        for _, counted in sorted(by_block.items()):
+            times = [(middle_ns(bucket) / 1e3, count) for bucket, count in counted]
+            means.append(sum(v * n for v, n in times) / sum(n for _, n in times))
         values["time to acknowledge (µs)", *who] = means
     return values
 
@@ -137,7 +138,7 @@ def _bench_blocks(records: list[Record]) -> dict[str, list[float]]:
             continue
         for metric in ("ack", "e2e", "store", "rtt", "response", "late"):
             one = getattr(report.latencies, metric)
-            pairs = [(bucket_middle_ns(b) / 1e3, n)
+            pairs = [(middle_ns(b) / 1e3, n)
                      for b, n in zip(one.buckets, one.counts, strict=True)]  # fmt: skip
             timed[f"bench {metric} latency (µs)"][second] += pairs
     found: dict[str, list[float]] = {}

@@ -10,15 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from natstui.model.bench.latency import PERCENTILES, LatencyCounts, from_latencies, merge
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Configured, Record
 from tests.analysis.oracle_rates import BUCKET_US, bucket, consumer_rate, polls_of, stream_rate
 from tests.analysis.planted import consumer_series, stream_series
+from tests.session.by_document.sessions import bucket_of, middle_ns
 
 Row = dict[str, Any]
 Identity = tuple[str, str, int]
 GIVEN_UP = ("max_deliver",)
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
 
 
 def _named(session: str, identity: Identity) -> Row:
@@ -347,27 +348,33 @@ def poison(session: str, records: list[Record]) -> list[Row]:
 
 
 def ack_time(session: str, records: list[Record]) -> list[Row]:
-    """Return the rows of a session: the histogram of all samples, as the screen has it."""
-    times: dict[tuple[str, str], list[LatencyCounts]] = defaultdict(list)
+    """Return the rows of a session: of the histogram of all samples."""
+    times: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     repeated: Counter[tuple[str, str]] = Counter()
     left_out: Counter[tuple[str, str]] = Counter()
     for record in records:
         if isinstance(record, AckSample | AcksCounted):
             who = (record.stream, record.consumer)
             if isinstance(record, AckSample):
-                times[who].append(from_latencies([record.ack_ns]))
+                times[who][bucket_of(record.ack_ns)] += 1
                 repeated[who] += record.deliveries_count > 1
             else:
-                times[who].append(record.times)
+                counts = zip(record.times.buckets, record.times.counts, strict=True)
+                times[who].update(dict(counts))
                 repeated[who] += record.repeated_count
                 left_out[who] += record.left_out_count
     rows = []
-    for who, parts in times.items():
-        whole = merge(parts)
-        named = {f"{n}_us": (whole.percentile_ns(p) or 0) / 1e3 for n, p in PERCENTILES.items()}
+    for who, buckets in times.items():
+        values = [middle_ns(bucket) / 1e3 for bucket in sorted(buckets.elements())]
+        named = {f"{n}_us": values[_rank(len(values), p) - 1] for n, p in PERCENTILES.items()}
         rows.append(
             {"session": session, "stream": who[0], "consumer": who[1],
-             "samples_count": whole.total_count, "repeated_count": repeated[who],
-             "left_out_count": left_out[who], "max_us": (whole.max_ns or 0) / 1e3} | named
+             "samples_count": len(values), "repeated_count": repeated[who],
+             "left_out_count": left_out[who], "max_us": values[-1]} | named
         )  # fmt: skip
     return rows
+
+
+def _rank(count: int, percent: float) -> int:
+    """Return which of so many sorted values is not exceeded by so many of them."""
+    return max(1, math.ceil(round(count * percent / 100, 6)))

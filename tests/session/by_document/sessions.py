@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.session.by_document.tables import Tables, fault_of_fields
 
 Object = dict[str, Any]
 SIGNED_MAX = 2**63 - 1
+BUCKETS_COUNT = 8192
 NEAR_BELOW_US = 1_000_000_000
 BEHIND = {
     "delivered_stream_seq": ("delivered_stream_ahead_seq", "delivered_consumer_seq", 1),
@@ -26,6 +28,16 @@ KNOWN = {"engine_started": "started", "link_changed": "link", "permitted": "perm
 def lowest_ns(bucket: int) -> int:
     """Return the smallest time in a bucket of a histogram."""
     return bucket if bucket < 256 else (128 + bucket % 128) * 2 ** (bucket // 128 - 1)
+
+
+def middle_ns(bucket: int) -> int:
+    """Return what a time in a bucket is taken for: halfway from the smallest to the largest."""
+    return (lowest_ns(bucket) + lowest_ns(bucket + 1) - 1) // 2
+
+
+def bucket_of(ns: int) -> int:
+    """Return the bucket that a time lies in."""
+    return bisect_right(range(BUCKETS_COUNT), ns, key=lowest_ns) - 1
 
 
 def _json(value: Any) -> str:

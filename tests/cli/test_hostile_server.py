@@ -133,6 +133,15 @@ def test_the_subject_of_a_reply_is_not_published_to_and_depth_is_no_traceback(
                 assert told(use, lie, wires)[1] == [], (use, name)
 
 
+def test_a_configuration_that_is_none_is_not_kept_in_the_journal(
+    wires: tuple[Wire, Wire, Path],
+) -> None:
+    for command, verb in (("stream purge", "STREAM.PURGE"), ("consumer pause", "CONSUMER.PAUSE")):
+        lie = Lie(verb, lambda body: json.dumps(json.loads(body) | {"config": 0}).encode())
+        for use in USES[command]:
+            assert told(use, lie, wires)[1] == [], use.words
+
+
 def with_subject(body: bytes, subject: str) -> bytes:
     """Return the reply with a message of another subject."""
     reply = json.loads(body)

@@ -115,7 +115,7 @@ async def test_what_sending_again_removes_is_said_and_the_name_typed(account: Ac
         await viewer.press("S", "enter")
         await viewer.until(lambda: "1 message stored again" in viewer.words, "the account")
         await viewer.until(
-            lambda: "1 acknowledged, but not kept; AGAIN: max messages 1" in viewer.words,
+            lambda: "1 acknowledged, but not kept; AGAIN: max messages 1" in viewer.toasts[-1],
             "the rest",
         )
     await nc.close()

@@ -233,7 +233,7 @@ class Writer:
             undoes,
             found,
         )
-        return await self._journalled(draft, ask, lambda reply: reply.get("config"))
+        return await self._journalled(draft, ask, _config_of)
 
     async def send(
         self,
@@ -367,6 +367,12 @@ def _is_final(change: Change, loss: Loss) -> bool:
 def _other_prefix(prefix: str) -> str:
     """Return the prefix of an API that is not this account's own, else nothing."""
     return "" if prefix.startswith("$JS.") else prefix
+
+
+def _config_of(reply: Config) -> Config | None:
+    """Return the configuration in a reply; None where it has none, or something else."""
+    config = reply.get("config")
+    return config if isinstance(config, dict) else None
 
 
 def _kept(config: Mapping[str, Any] | None) -> str | None:

@@ -145,6 +145,8 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
     account: Account,
 ) -> None:
     async with viewing(account.url, size=(160, 40)) as viewer:
+        # A recording that begins before the first poll is replayed from there.
+        await viewer.until(lambda: viewer.app.state.costs)
         await viewer.press("R")
         await viewer.until(lambda: "● REC" in viewer.words)
         await viewer.press("n")

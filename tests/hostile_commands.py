@@ -447,7 +447,7 @@ def _many(value: Any) -> Any:
 
 def headers_exchanged(instead: bytes) -> Callable[[bytes], bytes]:
     """Exchange the values of the server's own headers."""
-    return lambda block: re.sub(rb"(?m)^(Nats-[\w-]+: )[^\r\n]*", rb"\1" + instead, block)
+    return lambda block: re.sub(rb"(?m)^(Nats-[\w-]+: )[^\r\n]*", rb"\g<1>" + instead, block)
 
 
 def whole_lies(verb: str) -> dict[str, Lie]:

@@ -19,7 +19,6 @@ _PARTS = (
     "errors.py",
     "files.py",
     "output.py",
-    "parsing.py",
     "paths.py",
     "units.py",
     "analysis/**/*",

@@ -85,20 +85,6 @@ def test_every_table_has_an_independent_computation() -> None:
     assert OF_A_SESSION.keys() | OF_ALL == {table.name for table in gold.TABLES}
 
 
-NEVER_KNOWN: set[str] = set()
-"""Columns, as `table.column`, that are null in every row of these sessions."""
-
-
-def test_every_column_has_values_that_are_compared(analysed: Analysed) -> None:
-    never = {
-        f"{table.name}.{column.name}"
-        for table in gold.TABLES
-        for column in table.columns
-        if all(row[column.name] is None for row in analysed.gold[table.name])
-    }
-    assert never == NEVER_KNOWN
-
-
 @pytest.mark.server
 @pytest.mark.parametrize("table", OF_A_SESSION)
 def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, table: str) -> None:

@@ -25,8 +25,8 @@ from natstui.cli.manage.writing import (
     print_changed,
     write_confirmed,
 )
-from natstui.cli.options import COUNT, SEQUENCE, SEQUENCE_OR_ZERO, connection_options
 from natstui.cli.options import as_json as json_flag
+from natstui.cli.options import connection_options
 from natstui.cli.sections import Group, command
 from natstui.cli.stores.options import (
     bucket_options,
@@ -37,7 +37,6 @@ from natstui.cli.stores.options import (
     in_bucket,
     key_name,
     make_bucket,
-    print_buckets,
 )
 from natstui.cli.text_table import cut, print_rows
 from natstui.config import Connection
@@ -54,7 +53,7 @@ from natstui.jetstream.messages.keys import (
     watch,
 )
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
-from natstui.units import bytes_text, counted, local_text
+from natstui.units import bytes_text, count_text, counted, duration_text, local_text
 
 _MOST_CELLS = 60
 HEADS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
@@ -91,7 +90,7 @@ def _value_options(command: Any) -> Any:
 @key_name
 @_value_options
 @click.option(
-    "--if-revision", type=SEQUENCE_OR_ZERO,
+    "--if-revision", type=click.IntRange(min=0),
     help="Write only if this is the newest revision; 0: only if the key has no value.",
 )  # fmt: skip
 @change_flags
@@ -174,8 +173,23 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     if as_json:
         click.echo(json.dumps(rows))
         return
-    shown = ("bucket", "description", "values", "keys", "history", "ttl", "bytes", "replicas")
-    print_buckets(rows, shown)
+    print_rows(
+        ("BUCKET", "DESCRIPTION", "VALUES", "KEYS", "HISTORY", "TTL", "SIZE", "REPLICAS"),
+        [
+            (
+                row["config"]["name"].removeprefix(KV),
+                row["config"].get("description", ""),
+                count_text(row["state"]["messages"]),
+                count_text(row["state"].get("num_subjects", 0)),
+                str(row["config"]["max_msgs_per_subject"]),
+                duration_text(age / 1e9) if (age := row["config"].get("max_age")) else "none",
+                bytes_text(row["state"]["bytes"]),
+                str(row["config"].get("num_replicas", 1)),
+            )
+            for row in rows
+        ],
+        words_count=2,
+    )
 
 
 @command()
@@ -204,7 +218,9 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
 @command()
 @in_bucket
 @key_name
-@click.option("--revision", type=SEQUENCE, help="Revision to print instead of the newest.")
+@click.option(
+    "--revision", type=click.IntRange(min=1), help="Revision to print instead of the newest."
+)
 @click.option(
     "--raw",
     "-r",
@@ -288,7 +304,7 @@ class _Watching:
 @click.argument("wanted", metavar="[KEY]", default=">")
 @click.option("--history", is_flag=True, help="Begin with all stored revisions.")
 @click.option("--updates-only", is_flag=True, help="Print only changes from now on.")
-@click.option("--count", type=COUNT, help="End after this many values.")
+@click.option("--count", type=click.IntRange(min=1), help="End after this many values.")
 @click.option("--wait", metavar="TIME", help="End when nothing changed for this time: 500ms, 2s.")
 @json_flag
 @connection_options

@@ -165,8 +165,11 @@ async def looked(viewer: Viewer, *sizes: tuple[int, int]) -> list[Look]:
     await viewer.until(lambda: len(viewer.app.state.costs) > polls)
     looks = []
     with held(viewer):
-        await viewer.pilot.pause(0.5)
-        at_us = viewer.app.state.now_at_us
+        at_us = 0
+        while at_us != viewer.app.state.now_at_us:
+            # What the engine wrote before it was stopped is still to be read.
+            at_us = viewer.app.state.now_at_us
+            await viewer.pilot.pause(0.5)
         for size in sizes:
             await viewer.pilot.resize_terminal(*size)
             looks.append(Look(at_us, size, await pictures(viewer, size)))

@@ -207,7 +207,7 @@ async def restore(
         if done:
             raise RequestFailed(f"{error}; restored before this: {_names(done)}") from error
         raise
-    parts = [restored_text(one) for one in done]
+    parts = [restored_text(restored) for restored in done]
     text = parts[0] if len(done) == 1 else f"{counted(len(done), 'stream')} restored"
     return "; ".join([text, *(remark for one in done for remark in one.remarks)]), None
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from nats.aio.msg import Msg
 
+from tests.faults.apart import work_apart
 from tests.faults.site import Site, ack
 from tests.faults.stories import makes
 
@@ -137,8 +138,7 @@ async def filtered(site: Site) -> AsyncIterator[None]:
 async def fast_work_queue(site: Site) -> AsyncIterator[None]:
     await site.add_stream(retention="workqueue")
     await site.add_consumer(filter_subject=f"{site.stream}.>", max_ack_pending=20_000)
-    site.publishing(1500)
-    site.work(batch=500)
+    site.start("process", work_apart(site, "fine-fast-work-queue", 1500))
     yield
     yield
 

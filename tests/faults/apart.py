@@ -1,6 +1,6 @@
 """A quick publisher and its worker in a process of their own: beside ninety others they would lag.
 
-`python -m tests.faults.apart KEY URL USER PER_S`, until its input ends.
+`python -m tests.faults.apart KEY URL USER PER_S`, until it is killed or its input ends.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ async def work_apart(site: Site, key: str, per_s: int) -> None:
         sys.executable, "-m", "tests.faults.apart", key, url.geturl(), user, str(per_s),
         stdin=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    assert process.stdin is not None
     try:
-        raise AssertionError(f"the process of {key} ended with {await process.wait()}")
+        await process.wait()
     finally:
-        process.stdin.close()
+        if process.returncode is None:
+            process.kill()
+    raise AssertionError(f"the process of {key} ended with {process.returncode}")
 
 
 async def _main(key: str, url: str, user: str, per_s: float) -> None:
     connect = partial(nats.connect, url, user=user, password=user, name="lab")
-    client = await connect()
-    site = Site(key, client, connect)
+    site = Site(key, await connect(), connect)
     site.publishing(per_s)
     site.work(batch=500)
+    # Of a parent that was killed nothing else tells.
     await asyncio.to_thread(sys.stdin.read)
-    await site.close()
-    await client.close()
 
 
 if __name__ == "__main__":

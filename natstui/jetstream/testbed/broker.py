@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from natstui.errors import BrokerFailed, MissingExtra
@@ -268,13 +268,27 @@ class Broker:
 
     def is_healthy(self, query: str = "") -> bool:
         """Ask `/healthz`; without a query that includes the meta leader of a cluster."""
+        try:
+            status, _ = self._get("/healthz" + query)
+        except (OSError, http.client.HTTPException):
+            return False
+        return status == 200
+
+    def meta_group(self) -> dict[str, Any]:
+        """Return what this node tells of the meta group, nothing if it does not answer."""
+        try:
+            _, body = self._get("/jsz")
+        except (OSError, http.client.HTTPException):
+            return {}
+        return dict(json.loads(body).get("meta_cluster") or {})
+
+    def _get(self, path: str) -> tuple[int, bytes]:
         address = urlsplit(self.monitoring_url).netloc
         connection = http.client.HTTPConnection(address, timeout=1)
         try:
-            connection.request("GET", "/healthz" + query)
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read()
         finally:
             connection.close()
 

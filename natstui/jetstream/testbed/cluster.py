@@ -19,7 +19,7 @@ from natstui.jetstream.testbed.ports import HeldPorts
 
 _ELECTION_S = 30.0
 _PLACING_S = 60.0
-"""Mostly two seconds are enough; of server 2.10.26 once 30 s were not, beside other work."""
+"""Mostly two seconds are enough."""
 _ANSWER_S = 2.0
 _LOOK_AGAIN_S = 0.05
 _TRIAL = "NATSTUI_TRIAL"
@@ -127,11 +127,28 @@ class Cluster:
     def _has_leaders(self, give_up_at: float) -> bool:
         """Return whether every node knows all leaders; raise BrokerFailed once it is late."""
         if all(node.is_healthy() for node in self.nodes):
-            return True
+            left_out = self._left_out()
+            for node in left_out:
+                node.stop()
+                node.spawn()
+            return not left_out
         if time.monotonic() > give_up_at:
             what = "the meta group or a stream has no leader"
             raise BrokerFailed(f"the cluster is not ready after {_ELECTION_S:g} s: {what}")
         return False
+
+    def _left_out(self) -> list[Broker]:
+        """Return the nodes that a new meta group was formed without; it adds them at a restart.
+
+        Server 2.10 takes the size of a new group from its routes, less the one to itself if it has
+        noticed that one already: sometimes that is a node too few, and nothing ever adds it.
+        """
+        groups = [node.meta_group() for node in self.nodes]
+        led = next((group for group in groups if group.get("replicas")), None)
+        if led is None or led["cluster_size"] >= len(self.nodes):
+            return []
+        members = {led["leader"], *(replica["name"] for replica in led["replicas"])}
+        return [node for node in self.nodes if node.name not in members]
 
     async def until_placing(self, within_s: float = _PLACING_S) -> None:
         """Wait until a stream can be placed on every node; raise BrokerFailed.

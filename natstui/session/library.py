@@ -128,8 +128,9 @@ def summary(recording: Recording) -> SessionSummary:
 def _status(recording: Recording) -> str:
     if recording.is_recording:
         return "recording"
-    whole = recording.info.ended_at_us is not None and not recording.info.cut_off
-    return "complete" if whole else "cut off"
+    if recording.info.ended_at_us is None or recording.info.cut_off:
+        return "cut off"
+    return "damaged" if recording.damage() else "complete"
 
 
 def records_count(recording: Recording) -> dict[str, int]:

@@ -84,6 +84,11 @@ class Stage(ABC):
                 await _close(client)
             self.close_servers()
 
+    @property
+    def reconnects_count(self) -> int:
+        """How often clients of the lab lost their connection: what was under way is lost."""
+        return sum(client.stats["reconnects"] for client in self._clients)
+
     @abstractmethod
     def system_of(self, key: str) -> System:
         """Return the system that sees a situation."""
@@ -233,7 +238,8 @@ class SharedStage(Stage):
         return site
 
     def close_servers(self) -> None:
-        """Stop the server."""
+        """Stop the server; its log stays with the results."""
+        shutil.copy(self._broker.log, self.folder / "nats-server.log")
         self._broker.close()
 
 

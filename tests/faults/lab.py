@@ -120,6 +120,7 @@ class Run:
         say(f"{name}: fixing")
         await self._next_parts("fixing")
         await asyncio.sleep(times.fixed_s)
+        say(f"{name}: the lab's clients reconnected {self.stage.reconnects_count} times")
 
     async def _read_fresh(
         self, system: System, for_s: int | None, places: asyncio.Semaphore

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gzip
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +21,11 @@ from natstui.model.records.record import Record
 from natstui.session.files.folder import segments
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.files.segment import read_content
+from natstui.session.library import summaries
 from natstui.session.read.judged import changes_of, recorded_findings
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
+from natstui.session.share.verify import verify
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.model.builders import snapshot
@@ -187,3 +191,39 @@ def test_findings_of_codes_that_are_not_known_are_named(tmp_path: Path) -> None:
     folder = made(tmp_path, [*records, FindingsChanged(at_us(400), (strange,))])
     _, _, unread = recorded_findings(folder, lambda *_: None)
     assert unread == ["findings with codes unknown to this natstui: NT-S99"]
+
+
+def _as_other_rows(content: bytes) -> bytes:
+    """Return a segment whose numbers of stored messages are texts."""
+    lines = gzip.decompress(content).splitlines(keepends=True)
+    return gzip.compress(
+        b"".join(re.sub(rb'"stored_msgs":\[\d+', b'"stored_msgs":["x"', x) for x in lines)
+    )
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda file: file.unlink(),
+        lambda file: file.write_bytes(b""),
+        lambda file: file.write_bytes(gzip.compress(b"")),
+        lambda file: file.rename(file.with_name("kept-elsewhere.gz")),
+        lambda file: file.write_bytes(_as_other_rows(file.read_bytes())),
+    ],
+    ids=["removed", "empty", "without a line", "renamed", "other types"],
+)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_recording_that_lost_its_content_is_never_fine(
+    tmp_path: Path, spoil: Callable[[Path], None], indexed: bool
+) -> None:
+    folder = made(tmp_path, life().records)
+    for file in segments(folder):
+        spoil(file.path)
+    if not indexed:
+        (folder / "index.jsonl").unlink()
+    _, _, unread = recorded_findings(folder, lambda *_: None)
+    assert unread
+    assert all(finding.damage for finding in verify(folder).findings[:1])
+    assert [each.status for each in summaries(tmp_path) if each.problem is None] in (
+        ["damaged"], [],
+    )  # fmt: skip

@@ -6,13 +6,14 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from natstui.errors import SessionError
 from natstui.files import open_lock, open_plain
+from natstui.units import counted
 
 INFO = "session.json"
 INDEX = "index.jsonl"
@@ -81,6 +82,22 @@ def missing(dropped_count: int, numbers: Iterable[int], last_known: int) -> dict
             found[number] = f"{which} missing"
         expected = max(expected, number + 1)
     return found
+
+
+def nothing_left(files: Sequence[object]) -> Iterator[str]:
+    """Yield a sentence when a session has no segment at all."""
+    if not files:
+        yield "there is no segment"
+
+
+def fewer_than_written(records_count: int, written_count: int) -> Iterator[str]:
+    """Yield a sentence when a closed session holds fewer records than its recorder wrote.
+
+    Nothing else knows of a last segment that is gone when the index is gone too.
+    """
+    if records_count < written_count:
+        missing_text = counted(written_count - records_count, "record")
+        yield f"{missing_text} of {written_count} that were written are missing"
 
 
 def folder_size_bytes(folder: Path) -> int:

@@ -18,6 +18,7 @@ from natstui.model.servers.watch import ServersRead
 from natstui.session.files.layout import EVENTS, KEYFRAME
 from natstui.session.files.segment import readable
 from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
 
 
 def recorded_findings(
@@ -37,7 +38,10 @@ def recorded_findings(
         if state.findings is not before.findings:
             over += state.findings.ended
         step(min(span_us, max(0, state.now_at_us - recording.start_us)), span_us)
-    unread = [mark.text for mark in recording.damage()]
+    checked = verify(folder)
+    unread = [finding.text for finding in checked.findings if finding.damage]
+    if not checked.polls_count:
+        unread.append("it holds no poll: nothing was looked at")
     if unknown:
         codes = ", ".join(sorted(map(clean_line, unknown))[:5])
         unread.append(f"findings with codes unknown to this natstui: {codes}")

@@ -13,7 +13,15 @@ from natstui.lines import BadLine
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap, Mark
 from natstui.session.files.entry import Entry
-from natstui.session.files.folder import SegmentFile, is_recording, missing, reading, segments
+from natstui.session.files.folder import (
+    SegmentFile,
+    fewer_than_written,
+    is_recording,
+    missing,
+    nothing_left,
+    reading,
+    segments,
+)
 from natstui.session.files.index import SegmentIndex, fits, read_index
 from natstui.session.files.info import SessionInfo, read_info
 from natstui.session.files.keyframe import Keyframe
@@ -94,7 +102,7 @@ class Recording:
     def refresh(self) -> bool:
         """Look for what was recorded meanwhile; tell whether there was anything."""
         files = segments(self.folder)
-        if not all(self._is_indexed(file.number) for file in files if file.sealed):
+        if not files or not all(self._is_indexed(file.number) for file in files if file.sealed):
             # What was known of a segment while it was open is not true of it any more.
             self._known |= read_index(self.folder)
         still_open = {file.number for file in files if not file.sealed}
@@ -253,10 +261,21 @@ class Recording:
             dropped.segments_count if dropped else 0, numbers, max(self._known, default=0)
         )
         starts = {span.file.number: span.start_us for span in self.spans}
-        found = [Mark(starts.get(n, self.end_us), "gap", text) for n, text in gone.items()]
-        return found + [
+        marks = [Mark(starts.get(n, self.end_us), "gap", text) for n, text in gone.items()]
+        texts = list(nothing_left(self.spans))
+        if not gone and not dropped:
+            texts += fewer_than_written(self._lines_count(), sum(self.info.records_count.values()))
+        marks += [Mark(self.end_us, "gap", text) for text in texts]
+        return marks + [
             Mark(span.start_us, "gap", text) for span in self.spans for text in self._trouble(span)
         ]
+
+    def _lines_count(self) -> int:
+        """Return the records of all segments, those that cannot be read too."""
+        indexes = [span.index for span in self.spans]
+        return sum(
+            sum(index.records_count.values()) + index.damaged_lines_count for index in indexes
+        )
 
     def _trouble(self, span: Span) -> Iterator[str]:
         name, count = span.file.path.name, span.index.damaged_lines_count

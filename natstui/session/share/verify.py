@@ -15,8 +15,10 @@ from natstui.model.records.recording import Gap
 from natstui.session.files.folder import (
     INFO,
     SegmentFile,
+    fewer_than_written,
     is_recording,
     missing,
+    nothing_left,
     reading,
     segments,
 )
@@ -191,12 +193,9 @@ def salvaged(
             damaged(text)
         yield part
     written_count = sum(info.records_count.values())
-    if not gone and not dropped_count and records_count < written_count:
-        # Nothing else knows of a last segment that is gone when the index is gone too.
-        damaged(
-            f"{counted(written_count - records_count, 'record')} of"
-            f" {written_count} that were written are missing"
-        )
+    if not gone and not dropped_count:
+        for text in fewer_than_written(records_count, written_count):
+            damaged(text)
 
 
 def _dropped_count(folder: Path) -> int:
@@ -228,8 +227,7 @@ def _unreadable(file: SegmentFile, part: ReadableSegment) -> Iterator[str]:
 def _missing(dropped_count: int, files: list[SegmentFile], last_known: int) -> Iterator[str]:
     """Yield a sentence per run of segments that should be there, up to the last one sealed."""
     yield from missing(dropped_count, (file.number for file in files), last_known).values()
-    if not files:
-        yield "there is no segment"
+    yield from nothing_left(files)
 
 
 def _verify_tail(file: SegmentFile, check: _Check) -> None:

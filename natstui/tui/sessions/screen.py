@@ -32,7 +32,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowSelected
 from natstui.units import bytes_text, count_text, duration_text, local_text
 
-_LOOKS = {"recording": "bad", "complete": "ok", "cut off": "warn"}
+_LOOKS = {"recording": "bad", "complete": "ok", "cut off": "warn", "damaged": "bad"}
 
 
 class SessionView(Listed[SessionSummary]):
@@ -45,7 +45,7 @@ class SessionView(Listed[SessionSummary]):
     def problem(self, row: int) -> bool:
         """Return whether something is missing in it."""
         it = self.things[row]
-        return bool(it.problem or it.gaps_count or it.status == "cut off")
+        return bool(it.problem or it.gaps_count or it.status in ("cut off", "damaged"))
 
 
 def _begun(view: SessionView, row: int) -> Cell:
@@ -100,7 +100,7 @@ def _gaps(view: SessionView, row: int) -> Cell:
 
 
 def _status(view: SessionView, row: int) -> Cell:
-    """Still recorded, complete, or cut off because its recorder was killed."""
+    """Still recorded, complete, cut off because its recorder was killed, or damaged."""
     status = view.things[row].status
     return Cell(status, _LOOKS.get(status, "bad"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 import tomllib
 from collections import Counter
@@ -22,7 +23,9 @@ from natstui.files import MOST_TEXT_BYTES, read_given
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, read, without_server_metadata
 from natstui.model.assets.text import parsed
+from natstui.parsing import parse_json, parse_toml, within_levels
 from natstui.paths import user_path
+from natstui.units import LARGEST, LARGEST_UNSIGNED
 
 _MOST_VALUES = 100_000
 """In a configuration."""
@@ -50,7 +53,7 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
         loaded = _plain(_loaded(text, name), count())
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} cannot be read: it is not text in UTF-8") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         why = clean_line(" ".join(str(error).split()))
         raise UsageError(f"{name} cannot be understood: {why}") from error
     config = loaded.get("config", loaded) if isinstance(loaded, dict) else None
@@ -150,15 +153,15 @@ def _loaded(text: str, name: str) -> object:
     """Try JSON before YAML, because YAML forbids the tabs that JSON allows."""
     ending = name.lower().rpartition(".")[2]
     if ending == "toml":
-        return tomllib.loads(text)
+        return parse_toml(text)
     if ending == "json":
-        return json.loads(text, object_pairs_hook=_object)
+        return parse_json(text, _object)
     try:
-        json.loads(text)
-    except ValueError:
+        parse_json(text)
+    except json.JSONDecodeError:
         pass
     else:
-        return json.loads(text, object_pairs_hook=_object)
+        return parse_json(text, _object)
     if ending in ("yaml", "yml"):
         return _yaml(text)
     try:
@@ -208,7 +211,7 @@ def _yaml(text: str) -> object:
     }
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", _YAML_INTEGER, list("-+0123456789"))
     try:
-        return yaml.load(text, Loader)
+        return within_levels(lambda: yaml.load(text, Loader), ValueError)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 
@@ -216,7 +219,7 @@ def _yaml(text: str) -> object:
 def _toml_or(error: ValueError | None, text: str) -> object:
     """Read a text of an unknown language as TOML; raise the first error when that fails too."""
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as other:
         raise error or ValueError("it is neither JSON nor YAML nor TOML") from other
 
@@ -237,6 +240,10 @@ def _plain(value: object, numbers: Iterator[int]) -> object:
         return moment.isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a number in it is {value}, which JSON cannot contain")
+    if isinstance(value, int) and not -LARGEST <= value <= LARGEST_UNSIGNED:
+        raise ValueError(f"a number in it is beyond {LARGEST_UNSIGNED:,}, the largest of servers")
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     raise ValueError(f"it has a {type(value).__name__}, which a configuration cannot contain")

@@ -115,7 +115,9 @@ _DURATION_UNITS_NS = {
 """A month has 30 days and a year 365, as in the NATS CLI; only days, weeks and years have a large
 letter too, because M is not m."""
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|D|w|W|M|y|Y)")
-_LARGEST = 2**63 - 1
+LARGEST, LARGEST_UNSIGNED = 2**63 - 1, 2**64 - 1
+"""The largest numbers of servers: of a size, duration or limit, and of a sequence."""
+_LARGEST_DIGITS = len(str(LARGEST_UNSIGNED))
 
 
 def parse_duration_ns(text: str) -> int:
@@ -128,10 +130,10 @@ def parse_duration_ns(text: str) -> int:
         return 0
     parts = _DURATION_PART.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
-        raise ValueError(f"{text!r} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
+        raise ValueError(f"{quoted(text)} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
     total_ns = sum(_times(number, _duration_unit_ns(unit)) for number, unit in parts)
-    if total_ns > _LARGEST:
-        raise ValueError(f"{text!r} is too long: the maximum of servers is 292 years")
+    if total_ns > LARGEST:
+        raise ValueError(f"{quoted(text)} is too long: the maximum of servers is 292 years")
     return total_ns
 
 
@@ -141,8 +143,35 @@ def _duration_unit_ns(unit: str) -> int:
 
 
 def _times(number: str, unit: int) -> int:
-    """Return a product; exactly, where a float would lose the last digits."""
+    """Return a product, exactly where a float would lose the last digits.
+
+    Of a number that is above all limits, one that is above them too.
+    """
+    if _is_too_long(number):
+        return LARGEST_UNSIGNED + 1
     return int(number) * unit if number.isdigit() else round(float(number) * unit)
+
+
+def parse_whole_number(text: str, least: int, most: int) -> int:
+    """Return the whole number of an option; raise ValueError with a sentence."""
+    compact = text.strip()
+    is_whole = compact.isascii() and compact.removeprefix("-").isdigit()
+    if is_whole and not _is_too_long(compact) and least <= (number := int(compact)) <= most:
+        return number
+    raise ValueError(f"{quoted(text)} is not a whole number from {least:,} to {most:,}")
+
+
+def _is_too_long(number: str) -> bool:
+    """Tell whether a number is above all limits; Python refuses to read thousands of digits."""
+    return len(number.partition(".")[0].lstrip("0")) > _LARGEST_DIGITS
+
+
+_SHOWN_LETTERS = 60
+
+
+def quoted(text: str) -> str:
+    """Return what was typed in quotes, the end of a long text left out."""
+    return repr(text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}…")
 
 
 _AGO = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
@@ -161,10 +190,12 @@ def parse_moment(text: str, now: datetime | None = None) -> datetime:
         return now - distance if found[1] else now + distance
     try:
         moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo else moment.astimezone()
+        moment = moment if moment.tzinfo else moment.astimezone()
+        moment.astimezone(UTC)  # not at the ends of the calendar
+        return moment
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text!r} is not a time: write it as 2026-01-31T12:00:00Z, 2m ago or in 1h"
+            f"{quoted(text)} is not a time: write it as 2026-01-31T12:00:00Z, 2m ago or in 1h"
         ) from None
 
 
@@ -178,25 +209,33 @@ def parse_bytes(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip().lower())
     if not match:
-        raise ValueError(f"{text!r} is not a size: write it as 128, 64KB or 1.5GiB")
+        raise ValueError(f"{quoted(text)} is not a size: write it as 128, 64KB or 1.5GiB")
     power: int = " kmgtpe".index(match[2]) if match[2] else 0
     if not power and not match[1].isdigit():
-        raise ValueError(f"{text!r} is not a size: write whole bytes")
+        raise ValueError(f"{quoted(text)} is not a size: write whole bytes")
     size_bytes = _times(match[1], int(1024**power))
-    if size_bytes > _LARGEST:
-        raise ValueError(f"{text!r} is too large: the maximum of servers is 8 EiB")
+    if size_bytes > LARGEST:
+        raise ValueError(f"{quoted(text)} is too large: the maximum of servers is 8 EiB")
     return size_bytes
+
+
+_COUNT = re.compile(r"(\d+(?:\.\d{1,20})?)\s*([kmgb]?)")
 
 
 def parse_count(text: str) -> int:
     """Return the number of `1000`, `15k`, `1.5M`; raise ValueError with a sentence."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgb]?)", text.strip().lower().replace("_", ""))
+    match = _COUNT.fullmatch(text.strip().lower().replace("_", ""))
     if not match:
-        raise ValueError(f"{text!r} is not a number: write it as 1000, 15k or 1.5M")
+        raise ValueError(f"{quoted(text)} is not a number: write it as 1000, 15k or 1.5M")
     power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
+    too_large = f"{quoted(text)} is too large: the maximum of servers is {LARGEST_UNSIGNED:,}"
+    if _is_too_long(match[1]):
+        raise ValueError(too_large)
     number = Fraction(match[1]) * 1000**power
     if number.denominator != 1:
-        raise ValueError(f"{text!r} is not a whole number: write it as 1000, 15k or 1.5M")
+        raise ValueError(f"{quoted(text)} is not a whole number: write it as 1000, 15k or 1.5M")
+    if number > LARGEST_UNSIGNED:
+        raise ValueError(too_large)
     return int(number)
 
 

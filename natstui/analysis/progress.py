@@ -57,8 +57,8 @@ def _write(ours: TextIO, line: dict[str, Any]) -> None:
 
 
 def _interrupt_after(stdin: int) -> None:
-    with os.fdopen(stdin, "rb") as lines:
-        lines.read()
+    while os.read(stdin, 65536):
+        pass
     os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -19,6 +19,7 @@ _PARTS = (
     "errors.py",
     "files.py",
     "output.py",
+    "parsing.py",
     "paths.py",
     "units.py",
     "analysis/**/*",

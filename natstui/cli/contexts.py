@@ -15,6 +15,7 @@ from natstui.cli.offering import contexts
 from natstui.cli.sections import Edit, Group
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import NatstuiError, Refused, UsageError
+from natstui.files import MOST_LINE_BYTES, read_stdin_line
 
 _FLAGS = (
     ("description", ("--description",), "What it is."),
@@ -193,9 +194,11 @@ def _secret(name: str) -> str:
         typed: str = click.prompt(name.replace("_", " "), hide_input=True, err=True)
         return typed
     try:
-        line = sys.stdin.readline().rstrip("\r\n")
+        line = read_stdin_line(MOST_LINE_BYTES).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{name}: the text on stdin is not UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{name}: stdin cannot be read: {error.strerror}") from error
     if not line:
         raise UsageError(f"{name}: nothing on stdin")
     return line

@@ -21,7 +21,7 @@ from natstui.cli.manage.writing import (
     run_with_writer,
     write_confirmed,
 )
-from natstui.cli.options import ConnectionFlags, connection_options
+from natstui.cli.options import SEQUENCE, ConnectionFlags, connection_options
 from natstui.cli.sections import Group, command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.text_table import print_rows
@@ -56,8 +56,8 @@ _SHOWN_EVERY_S = 0.2
 _FROM = (
     click.option("--from-file", metavar="FILE",
         help="Read the messages from a file instead of a stream."),
-    click.option("--from-seq", type=click.IntRange(min=1), help="First sequence to copy."),
-    click.option("--to-seq", type=click.IntRange(min=1), help="Last sequence to copy."),
+    click.option("--from-seq", type=SEQUENCE, help="First sequence to copy."),
+    click.option("--to-seq", type=SEQUENCE, help="Last sequence to copy."),
     click.option("--since", metavar="TIME",
         help="Only messages stored since: 10m, 2m ago, a time."),
     click.option("--until", metavar="TIME", help="Only messages stored until this time."),

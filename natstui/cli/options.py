@@ -15,7 +15,8 @@ from natstui.cli.offering import contexts
 from natstui.cli.open_viewer import ACCOUNTS_OF_ONE, FROM_STDIN, refuse_one_for_all
 from natstui.cli.sections import CONNECTION, option_in
 from natstui.errors import UsageError
-from natstui.units import parse_duration_ns
+from natstui.files import MOST_LINE_BYTES
+from natstui.units import LARGEST, LARGEST_UNSIGNED, parse_duration_ns, parse_whole_number
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -26,6 +27,30 @@ if TYPE_CHECKING:
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
 """As in the settings, which do not check the flag of `watch`."""
 LONGEST_READING_S = 300.0
+LONGEST_WAIT_S = 365 * 86_400.0
+"""Of all times that a command waits, listens or runs."""
+
+
+class WholeNumber(click.ParamType[int]):
+    """The type of an option with a number whose limit is that of servers."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; raises click.BadParameter for one that is out of range."""
+        try:
+            return parse_whole_number(str(value), self._least, self._most)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+COUNT, COUNT_OR_ZERO = WholeNumber(1, LARGEST), WholeNumber(0, LARGEST)
+"""Types of options that count."""
+SEQUENCE, SEQUENCE_OR_ZERO = WholeNumber(1, LARGEST_UNSIGNED), WholeNumber(0, LARGEST_UNSIGNED)
+"""Types of options that name a message or a revision."""
 
 
 _FLAG_NAMES = (
@@ -314,6 +339,10 @@ def _first_line() -> str:
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):
         line += byte
+        if len(line) > MOST_LINE_BYTES:
+            raise UsageError(
+                f"--server -: the first line on stdin is longer than {MOST_LINE_BYTES:,} bytes"
+            )
     import msgspec
 
     from natstui.decoding import decoder_of
@@ -325,11 +354,14 @@ def _first_line() -> str:
 
 
 def parse_seconds(text: str, option: str) -> float:
-    """Return seconds of `500ms`, `2s`; raises UsageError that names the option."""
+    """Return seconds of `500ms`, `2s`, a year at most; raises UsageError that names the option."""
     try:
-        return parse_duration_ns(text) / 1e9
+        wait_s = parse_duration_ns(text) / 1e9
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
+    if wait_s > LONGEST_WAIT_S:
+        raise UsageError(f"{option}: {text} is longer than a year")
+    return wait_s
 
 
 def reading_seconds(text: str, option: str) -> float:

@@ -15,6 +15,7 @@ from natstui.clean import clean_line
 from natstui.config.references import nsc_profile
 from natstui.errors import UsageError
 from natstui.files import read_plain, write_complete, writing
+from natstui.parsing import parse_json
 from natstui.paths import private_folder, user_path
 
 # The field of a context file → the setting of `config.toml` that means the same.
@@ -92,22 +93,24 @@ def load_context(name: str) -> Context:
     Raises UsageError when there is none, when it is not JSON, or when it asks for what natstui
     cannot do.
     """
-    if name.endswith(".json"):
-        path = user_path(name)
-        name = path.stem
-    else:
-        path = context_path(name)
+    path = user_path(name) if name.endswith(".json") else context_path(name)
+    name = context_name(name)
     try:
-        values = json.loads(read_plain(path, MOST_BYTES))
+        values = parse_json(read_plain(path, MOST_BYTES))
     except FileNotFoundError as error:
         raise UsageError(_unknown(name, path)) from error
     except OSError as error:
         raise UsageError(f"the context {path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"the context {path} is not JSON: {clean_line(str(error))}") from error
     if not isinstance(values, dict):
         raise UsageError(f"the context {path} is not a JSON object")
     return Context(name, path, _fields(values, path))
+
+
+def context_name(text: str) -> str:
+    """Return the name of a context that is given by its name or by the path of its file."""
+    return Path(text).stem if text.endswith(".json") else text
 
 
 def context_path(name: str) -> Path:
@@ -147,7 +150,7 @@ def _fields(values: dict[str, Any], path: Path) -> dict[str, Any]:
 def read_fields(name: str) -> dict[str, Any]:
     """Return all fields of a context as its file has them; raises UsageError."""
     load_context(name)
-    found: dict[str, Any] = json.loads(read_plain(context_path(name), MOST_BYTES))
+    found: dict[str, Any] = parse_json(read_plain(context_path(name), MOST_BYTES))
     return found
 
 

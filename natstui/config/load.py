@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from natstui.clean import clean_line
 from natstui.config.settings import NAMED, Settings
 from natstui.errors import UsageError
 from natstui.files import MOST_TEXT_BYTES, read_given
+from natstui.parsing import parse_json, parse_toml
 from natstui.paths import user_path
 
 FILE_VARIABLE = "NATSTUI_CONFIG"
@@ -118,8 +117,8 @@ def _refuse_what_is_no_json() -> None:
             if text is None:
                 continue
             try:
-                value = json.loads(text)
-            except (ValueError, RecursionError) as error:
+                value = parse_json(text)
+            except ValueError as error:
                 what = clean_line(str(error))
                 raise UsageError(f"{name} must be JSON, and is not: {what}") from error
             if not isinstance(value, kind):
@@ -129,12 +128,12 @@ def _refuse_what_is_no_json() -> None:
 
 def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_given(path, MOST_TEXT_BYTES).decode())
+        return parse_toml(read_given(path, MOST_TEXT_BYTES).decode())
     except FileNotFoundError as error:
         if must_exist:
             raise UsageError(f"the configuration {path} does not exist") from error
         return {}
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{path} is not valid TOML: {clean_line(str(error))}") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error

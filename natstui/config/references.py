@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from natstui.clean import clean_line
 from natstui.errors import UsageError
 from natstui.files import MOST_TEXT_BYTES, read_given
+from natstui.parsing import parse_json
 
 # Long enough for a fingerprint that `op` asks for.
 _TOOL_S = 60.0
@@ -99,9 +99,9 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
     """Return the creds file, and the servers if it names any, of `nsc://operator/account/user`."""
     output = run_tool(reference, "nsc", "generate", "profile", reference.removeprefix("nsc://"))
     try:
-        profile = json.loads(output)
+        profile = parse_json(output)
         creds, services = profile.get("user_creds"), profile.get("operator", {}).get("service")
-    except (ValueError, AttributeError, RecursionError) as error:
+    except (ValueError, AttributeError) as error:
         raise UsageError(f"{reference}: the output of nsc is not a profile") from error
     if not creds:
         raise UsageError(f"{reference}: nsc knows no creds file for it")

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from natstui.lines import encode_record
@@ -21,29 +21,51 @@ from natstui.model.records.record import AckSample, Advisory, Record, Restored, 
 from natstui.output import write_all
 
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
+MOST_WAITING_LINES = 100
+"""Read from stdin and not executed yet; what comes after them waits in the pipe."""
 
 
-def read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-    """Call back in the running loop for every line, and once at the end.
+def lines_of(fd: int) -> Iterator[bytes]:
+    """Yield the lines of a descriptor until it ends, or until one is longer than 64 MiB.
 
-    A thread reads with os.read: it works for pipes, terminals and files alike, and a reader
-    blocked in it does not keep the interpreter from ending.
+    It reads with os.read, which works for pipes, terminals and files alike.
     """
-    loop = asyncio.get_running_loop()
+    rest = bytearray()
+    while (data := os.read(fd, 65536)) and len(rest) < _LONGEST_LINE_BYTES:
+        rest += data
+        if b"\n" in data:
+            *lines, rest = rest.split(b"\n")
+            yield from map(bytes, lines)
 
-    def call(callback: Callable[..., None], *words: bytes) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(callback, *words)
 
-    def run() -> None:
-        rest = b""
-        while (data := os.read(fd, 65536)) and len(rest) < _LONGEST_LINE_BYTES:
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                call(on_line, line)
-        call(on_end)
+class LineReader:
+    """Lines of a descriptor, for the running loop; a thread reads them, and waits for room.
 
-    threading.Thread(target=run, name="stdin", daemon=True).start()
+    A reader blocked in it does not keep the interpreter from ending.
+    """
+
+    def __init__(self, fd: int, on_end: Callable[[], None]) -> None:
+        """`on_end` is called in the loop once there are no more lines to come."""
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._room = threading.Semaphore(MOST_WAITING_LINES)
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(fd, on_end), name="stdin", daemon=True).start()
+
+    async def get(self) -> bytes:
+        """Return the next line; waits for it."""
+        line = await self._lines.get()
+        self._room.release()
+        return line
+
+    def _read(self, fd: int, on_end: Callable[[], None]) -> None:
+        for line in lines_of(fd):
+            self._room.acquire()
+            self._call(self._lines.put_nowait, line)
+        self._call(on_end)
+
+    def _call(self, callback: Callable[..., None], *words: bytes) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback, *words)
 
 
 _BACKLOG_BYTES = 64 * 1024 * 1024

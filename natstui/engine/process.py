@@ -16,7 +16,7 @@ from natstui import __version__
 from natstui.config import Connection
 from natstui.config.settings import Settings
 from natstui.defects import contained
-from natstui.engine.pipes import LineWriter, read_lines
+from natstui.engine.pipes import LineReader, LineWriter
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
@@ -92,8 +92,7 @@ class _Engine:
         feed.add(started)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        lines: asyncio.Queue[bytes] = asyncio.Queue()
-        read_lines(_STDIN, lines.put_nowait, self._stop.set)
+        lines = LineReader(_STDIN, self._stop.set)
         try:
             await self._work(feed, writer, lines, self._recorder(started, feed, writer))
         finally:
@@ -127,7 +126,7 @@ class _Engine:
         self,
         feed: Feed,
         writer: LineWriter,
-        lines: asyncio.Queue[bytes],
+        lines: LineReader,
         recorder: EngineRecorder,
     ) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
@@ -173,7 +172,7 @@ class _Engine:
         make_commands: Callable[[type[Commands]], Commands],
         feed: Feed,
         writer: LineWriter,
-        lines: asyncio.Queue[bytes],
+        lines: LineReader,
     ) -> None:
         """Execute what the viewer says, from its first rows on."""
         news = _News()

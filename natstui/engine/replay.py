@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from natstui.config.settings import Viewer
 from natstui.defects import contained
 from natstui.engine.analyzing import Analyzing
+from natstui.engine.pipes import MOST_WAITING_LINES, lines_of
 from natstui.errors import NatstuiError, Refused
 from natstui.lines import BadLine, decode_command, encode_record
 from natstui.model.records.analysis import AnalysisCommand
@@ -75,7 +75,7 @@ class ReplayProcess:
         self._first = _started(recording, viewer)
         self._recording = recording
         self._player = Player(recording)
-        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._commands: queue.Queue[Command | None] = queue.Queue(MOST_WAITING_LINES)
         self._waiting: list[Command] = []
         self._from_threads: queue.SimpleQueue[Record] = queue.SimpleQueue()
         self._analyzing = Analyzing(sessions, self, newest=recording.folder)
@@ -106,14 +106,11 @@ class ReplayProcess:
 
     def _read(self) -> None:
         """Queue the commands on stdin, in a thread of its own."""
-        rest = b""
-        while data := os.read(_STDIN, 65536):
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                try:
-                    self._commands.put(decode_command(line))
-                except BadLine as error:
-                    sys.stderr.write(f"natstui replay: {error}\n")
+        for line in lines_of(_STDIN):
+            try:
+                self._commands.put(decode_command(line))
+            except BadLine as error:
+                sys.stderr.write(f"natstui replay: {error}\n")
         self._commands.put(None)
 
     def _turn(self) -> None:

@@ -21,6 +21,11 @@ _OF_THE_SERVER = ("$JS", "$SYS")
 _MOST_WORKERS = 256
 MOST_WORKERS_IN_ALL = 4000
 """The stamp of a message has room for somewhat more."""
+_MOST_IN_FLIGHT_MSGS = 1_000_000
+"""Each takes some bytes of a worker's memory before the first is sent."""
+_MOST_MSGS = 10**15
+_MOST_PER_S = 10**9
+_LONGEST_S = 365 * 86_400
 LEAST_REQUEST_BYTES = 24
 """Of a stamp that says who asked, and when it was due and sent."""
 
@@ -51,6 +56,9 @@ def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
             yield f"a fault names role {fault.role!r}, which does not exist"
     if plan.duration_s is not None and plan.duration_s <= 0:
         yield "the duration must be longer than 0"
+    times_s = (plan.duration_s or 0, plan.warmup_s, plan.ramp_s, plan.drain_s)
+    if max(times_s) > _LONGEST_S:
+        yield "a benchmark and each of its parts must be at most a year long"
 
 
 def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
@@ -109,6 +117,10 @@ def _numbers(role: Role) -> Iterator[str]:
         yield f"share of duplicates {role.payload.duplicate_ratio} must be from 0 to below 1"
     if min(role.batch_msgs, role.window_msgs, role.subjects_count) < 1:
         yield "batch, window and subjects must be at least 1"
+    if max(role.batch_msgs, role.window_msgs) > _MOST_IN_FLIGHT_MSGS:
+        yield f"batch and window must be at most {_MOST_IN_FLIGHT_MSGS:,}"
+    if max(role.total_msgs or 0, role.subjects_count) > _MOST_MSGS:
+        yield f"msgs and subjects must be at most {_MOST_MSGS:,}"
     if role.payload.size_bytes < 0 or (role.payload.size_max_bytes or 0) < 0:
         yield "a size must not be negative"
     if role.total_msgs is not None and role.total_msgs < 1:
@@ -117,6 +129,9 @@ def _numbers(role: Role) -> Iterator[str]:
         yield "a rate must not be negative"
     if any(max(one.start_per_s, one.end_per_s) <= 0 for one in role.schedule):
         yield "a rate must be above 0"
+    # As it is written: a NaN of TOML is not above it either.
+    if not all(max(one.start_per_s, one.end_per_s) <= _MOST_PER_S for one in role.schedule):
+        yield f"a rate must be at most {_MOST_PER_S:,} messages a second"
 
 
 def sized(payload: Payload) -> Payload:

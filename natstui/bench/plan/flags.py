@@ -293,7 +293,10 @@ def bucket_plan(
 ) -> BenchmarkPlan:
     """Return workers that put or get values: a key for each message, unless told otherwise."""
     name = bucket or "NATSTUI_BENCH"
-    total = _total(pattern) if msgs is None else max(parse_count(msgs), 1)
+    try:
+        total = _total(pattern) if msgs is None else max(parse_count(msgs), 1)
+    except ValueError as error:
+        raise UsageError(f"--msgs: {error}") from error
     role = Role("keys", pattern, subject=f"$KV.{name}.key", subjects_count=total, total_msgs=total)
     stream = bucket_plan_stream(name, create=create)
     return _plan(f"{pattern} of {name}", [role], stream)

@@ -31,6 +31,7 @@ from natstui.model.bench.plan import (
     Role,
     StreamPlan,
 )
+from natstui.parsing import parse_toml
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
 
@@ -207,16 +208,18 @@ def find_scenario(name: str) -> BenchmarkPlan:
         raise UsageError(
             f"no scenario {name!r}: it is neither a file nor built-in; built-in are {names}"
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the scenario {name!r} cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"the scenario {name!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the scenario {name!r} cannot be read: it is not UTF-8") from error
 
 
 def read_scenario(text: str, where: str) -> BenchmarkPlan:
     """Return the plan a scenario file describes; raise UsageError that says where it is wrong."""
     try:
-        file = msgspec.convert(tomllib.loads(text), ScenarioFile, strict=True)
+        file = msgspec.convert(parse_toml(text), ScenarioFile, strict=True)
         plan = _plan(file)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"scenario {where}: not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise UsageError(f"scenario {where}: {worded(error)}") from error

@@ -11,7 +11,7 @@ from natstui.clean import clean_line
 from natstui.cli.clients.rows import Rates, connection_lines, connections_json
 from natstui.cli.connected import waited_for
 from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
-from natstui.cli.options import connection_options, reading_seconds
+from natstui.cli.options import SEQUENCE, connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
 from natstui.config import Connection
@@ -79,7 +79,7 @@ async def _look(
 
 @command()
 @click.argument("node", metavar="SERVER")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=SEQUENCE)
 @change_flags
 @connection_options
 def kick(connection: Connection, node: str, number: int, **words: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +31,7 @@ class MessageOptions:
         """Return the payload so many times, filled in; raises UsageError."""
         if self.has_templates:
             return filled(self.payload, count)
-        return iter([self.payload] * count)
+        return itertools.repeat(self.payload, count)
 
 
 def message_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from natstui.errors import UsageError
-from natstui.files import MOST_PAYLOAD_BYTES, read_given
+from natstui.files import MOST_PAYLOAD_BYTES, read_given, read_stdin
 
 _PLACE = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
 _PLACES = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random LEAST MOST"
@@ -37,7 +37,10 @@ def given_payload(text: str | None, file: str | None) -> bytes:
     if text is not None:
         return text.encode(errors="surrogateescape")
     if file == "-" or not sys.stdin.isatty():
-        return sys.stdin.buffer.read()
+        try:
+            return read_stdin(MOST_PAYLOAD_BYTES)
+        except OSError as error:
+            raise UsageError(f"the payload on stdin cannot be read: {error.strerror}") from error
     return b""
 
 

@@ -14,7 +14,7 @@ from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import COUNT, COUNT_OR_ZERO, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, UsageError
@@ -26,7 +26,7 @@ from natstui.units import bytes_text, counted
 @command()
 @click.argument("subject")
 @message_options
-@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
+@click.option("--count", metavar="NUMBER", type=COUNT, default=1, help="How many.")
 @click.option("--sleep", metavar="TIME", help="Pause between two messages: 100ms, 2s.")
 @click.option("--reply", metavar="SUBJECT", default="", help="The subject for replies.")
 @click.option(
@@ -134,7 +134,7 @@ def _sent_text(batch: Batch) -> str:
 @message_options
 @click.option("--timeout", metavar="TIME", default="5s", help="How long to wait: 500ms, 2s.")
 @click.option(
-    "--replies", metavar="NUMBER", type=click.IntRange(min=0), default=1,
+    "--replies", metavar="NUMBER", type=COUNT_OR_ZERO, default=1,
     help="Replies to wait for; 0: all that arrive in time.",
 )  # fmt: skip
 @click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payload.")

@@ -18,7 +18,7 @@ from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import COUNT, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
@@ -48,9 +48,7 @@ _READ_BYTES = 1 << 16
     default="",
     help="Join this queue group and receive a share of its messages.",
 )
-@click.option(
-    "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many requests."
-)
+@click.option("--count", metavar="NUMBER", type=COUNT, help="End after this many requests.")
 @click.option("--sleep", metavar="TIME", help="Wait this long before each reply: 100ms, 2s.")
 @click.option(
     "--timeout", metavar="TIME", default="30s", help="How long a command may take: 500ms, 2s."

@@ -19,7 +19,7 @@ from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import moment_of, seconds_of
 from natstui.cli.manage.names import given_name
 from natstui.cli.manage.writing import confirmation
-from natstui.cli.options import connection_options
+from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
@@ -48,7 +48,7 @@ _OPTIONS = (
                      "start."),
     click.option("--since", metavar="TIME",
                  help="Begin with messages stored since: 10m, 2m ago, a time."),
-    click.option("--start-sequence", metavar="SEQ", type=click.IntRange(min=1),
+    click.option("--start-sequence", metavar="SEQ", type=SEQUENCE,
                  help="Begin with this sequence of the stream."),
     click.option("--all", "from_all", is_flag=True, help="Begin with the first stored message."),
     click.option("--last", "from_last", is_flag=True, help="Begin with the last stored message."),
@@ -280,9 +280,7 @@ async def _check_harmless(client: Client, stream: str) -> None:
     default="",
     help="Join this queue group and receive a share of its messages.",
 )
-@click.option(
-    "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many messages."
-)
+@click.option("--count", metavar="NUMBER", type=COUNT, help="End after this many messages.")
 @click.option("--wait", metavar="TIME", help="End when no message came for this time: 500ms, 2s.")
 @click.option(
     "--ignore-subject", "-I", "ignored", metavar="SUBJECT", multiple=True,

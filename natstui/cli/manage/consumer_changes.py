@@ -24,7 +24,7 @@ from natstui.cli.manage.writing import (
     print_changed,
     run_with_writer,
 )
-from natstui.cli.options import connection_options, connection_options_beside_config
+from natstui.cli.options import SEQUENCE, connection_options, connection_options_beside_config
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
@@ -79,7 +79,7 @@ def resume(connection: Connection, stream: str, name: str, **words: Any) -> None
 @on_stream
 @consumer_name
 @click.option(
-    "--seq", "--sequence", "seq", type=click.IntRange(min=1),
+    "--seq", "--sequence", "seq", type=SEQUENCE,
     help="Sequence to start from; default: the ack floor.",
 )  # fmt: skip
 @change_flags

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from natstui.asset_file import parse_asset, read_asset_file
+from natstui.cli.options import SEQUENCE
 from natstui.cli.sections import Edit, option_in
 from natstui.errors import UsageError
+from natstui.files import MOST_TEXT_BYTES, read_stdin
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import SWITCHED, parsed, parsed_all
@@ -81,7 +82,7 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
             option = click.option(
                 *names,
                 _word(field),
-                type=click.IntRange(min=1) if whole else str,
+                type=SEQUENCE if whole else str,
                 metavar=None if whole else _METAVARS.get(field.kind, "TEXT"),
                 help=field.help,
             )
@@ -208,7 +209,11 @@ _DEFAULTS = "Use the defaults of the NATS CLI; natstui never prompts for options
 def read_config_file(kind: AssetKind, path: str) -> Config:
     """Return the configuration in a JSON, YAML or TOML file, or on stdin (`-`)."""
     if path == "-":
-        return parse_asset(sys.stdin.buffer.read(), "stdin", kind)
+        try:
+            content = read_stdin(MOST_TEXT_BYTES)
+        except OSError as error:
+            raise UsageError(f"stdin cannot be read: {error.strerror}") from error
+        return parse_asset(content, "stdin", kind)
     return read_asset_file(path, kind)
 
 

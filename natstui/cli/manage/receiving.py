@@ -18,7 +18,7 @@ from natstui.cli.manage.writing import (
     refuse_read_only,
     write_confirmed,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import COUNT, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
@@ -37,9 +37,7 @@ from natstui.units import counted, duration_text
     "--ack/--no-ack", default=False,
     help="Acknowledge each message after printing; otherwise messages are redelivered.",
 )  # fmt: skip
-@click.option(
-    "--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after this many messages."
-)
+@click.option("--count", metavar="NUMBER", type=COUNT, help="End after this many messages.")
 @click.option("--duration", metavar="TIME", help="End after this time: 500ms, 2s.")
 @click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @click.option("--headers-only", is_flag=True, help="No payloads.")
@@ -135,7 +133,7 @@ def _tell(text: str) -> None:
 @click.option(
     "--ack/--no-ack", default=None, help="Whether to ack the messages; one of both is required."
 )
-@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
+@click.option("--count", metavar="NUMBER", type=COUNT, default=1, help="How many.")
 @click.option(
     "--wait", metavar="TIME", default="5s", help="Longest wait for each message: 500ms, 2s."
 )

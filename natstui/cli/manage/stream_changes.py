@@ -29,7 +29,7 @@ from natstui.cli.manage.writing import (
     run_with_writer,
     session_change,
 )
-from natstui.cli.options import connection_options, connection_options_beside_config
+from natstui.cli.options import SEQUENCE, connection_options, connection_options_beside_config
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.config.template_files import templates
@@ -150,7 +150,7 @@ def rm(connection: Connection, name: str, **words: Any) -> None:
 
 @command()
 @stream_name
-@click.argument("seq", type=click.IntRange(min=1))
+@click.argument("seq", type=SEQUENCE)
 @change_flags
 @connection_options
 def rmm(connection: Connection, name: str, seq: int, **words: Any) -> None:

@@ -17,8 +17,8 @@ from natstui.cli.connected import run_connected
 from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import moment_of
 from natstui.cli.manage.names import given_name, given_subject
+from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.options import as_json as json_flag
-from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_rows
 from natstui.config import Connection
@@ -36,14 +36,12 @@ _WHOLE_BYTES = 2**31
 
 @command()
 @stream_name
-@click.argument("size", type=click.IntRange(min=1), default=10)
-@click.option("--id", "from_seq", type=click.IntRange(min=1), help="First sequence to print.")
+@click.argument("size", type=COUNT, default=10)
+@click.option("--id", "from_seq", type=SEQUENCE, help="First sequence to print.")
 @click.option(
     "--since", metavar="TIME", help="Only messages stored since, e.g. 10m ago or a time."
 )
-@click.option(
-    "--before", type=click.IntRange(min=1), help="Print the newest messages before this sequence."
-)
+@click.option("--before", type=SEQUENCE, help="Print the newest messages before this sequence.")
 @click.option("--subject", metavar="SUBJECT", help="Only this subject, may have wildcards.")
 @click.option("--last-per-subject", is_flag=True, help="Only the newest message of each subject.")
 @click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
@@ -109,7 +107,7 @@ async def _print(client: Client, asked: BrowseMessages, size: int, printer: Prin
 
 @command()
 @stream_name
-@click.argument("seq", type=click.IntRange(min=1), required=False)
+@click.argument("seq", type=SEQUENCE, required=False)
 @click.option(
     "--last-for",
     metavar="SUBJECT",

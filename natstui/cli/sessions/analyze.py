@@ -177,7 +177,7 @@ def _is_place(word: str) -> bool:
 @click.option(
     "--stuck-after",
     "stuck_after_s",
-    type=click.FloatRange(min=1),
+    type=click.FloatRange(1, 365 * 86_400),
     default=STUCK_AFTER_S,
     help="Seconds without progress until a consumer counts as stuck.",
 )

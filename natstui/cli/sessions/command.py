@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,8 +130,8 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
 
     folder = find(sessions, session)
     what = what_goes(summary_of(folder))
-    if not yes and as_json:
-        # A question beside JSON would have nobody to answer it.
+    if not yes and (as_json or not sys.stdin.isatty()):
+        # A question beside JSON, or without a terminal, would have nobody to answer it.
         raise Refused(f"this deletes {what} for good: add --yes to confirm")
     if not yes:
         click.confirm(f"Delete {what}? This cannot be undone.", abort=True, err=True)

@@ -25,8 +25,8 @@ from natstui.cli.manage.writing import (
     print_changed,
     write_confirmed,
 )
+from natstui.cli.options import COUNT, SEQUENCE, SEQUENCE_OR_ZERO, connection_options
 from natstui.cli.options import as_json as json_flag
-from natstui.cli.options import connection_options
 from natstui.cli.sections import Group, command
 from natstui.cli.stores.options import (
     bucket_options,
@@ -90,7 +90,7 @@ def _value_options(command: Any) -> Any:
 @key_name
 @_value_options
 @click.option(
-    "--if-revision", type=click.IntRange(min=0),
+    "--if-revision", type=SEQUENCE_OR_ZERO,
     help="Write only if this is the newest revision; 0: only if the key has no value.",
 )  # fmt: skip
 @change_flags
@@ -218,9 +218,7 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
 @command()
 @in_bucket
 @key_name
-@click.option(
-    "--revision", type=click.IntRange(min=1), help="Revision to print instead of the newest."
-)
+@click.option("--revision", type=SEQUENCE, help="Revision to print instead of the newest.")
 @click.option(
     "--raw",
     "-r",
@@ -304,7 +302,7 @@ class _Watching:
 @click.argument("wanted", metavar="[KEY]", default=">")
 @click.option("--history", is_flag=True, help="Begin with all stored revisions.")
 @click.option("--updates-only", is_flag=True, help="Print only changes from now on.")
-@click.option("--count", type=click.IntRange(min=1), help="End after this many values.")
+@click.option("--count", type=COUNT, help="End after this many values.")
 @click.option("--wait", metavar="TIME", help="End when nothing changed for this time: 500ms, 2s.")
 @json_flag
 @connection_options

@@ -22,6 +22,7 @@ from natstui.errors import BackupError
 from natstui.files import complete_folder, file_name, open_plain, read_plain
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.rules import name_problems
+from natstui.parsing import parse_json
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
 FORMAT = 1
@@ -80,10 +81,10 @@ def write_json(file: Path, content: object) -> str:
 def read_json(file: Path) -> dict[str, Any]:
     """Return the object in a file; raises BackupError."""
     try:
-        found = json.loads(read_plain(file, _MOST_JSON_BYTES))
+        found = parse_json(read_plain(file, _MOST_JSON_BYTES))
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise BackupError(f"{file} is damaged: it is not JSON ({error})") from error
     if not isinstance(found, dict):
         raise BackupError(f"{file} is damaged: it is not the description of a backup")

@@ -18,6 +18,7 @@ from natstui.model.assets.fields import (
 )
 from natstui.model.assets.monitor_keys import checked
 from natstui.model.assets.subjects import is_subject
+from natstui.parsing import parse_json
 from natstui.units import parse_bytes, parse_count, parse_duration_ns, parse_moment
 
 _SOURCE_KEYS = {
@@ -73,8 +74,8 @@ def _of_json(text: str) -> Config:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise ValueError(f"this is not valid JSON: {error}") from error
 
 
@@ -307,8 +308,8 @@ def _unquoted(field: Field, text: str) -> str:
     if not text.startswith('"') or not text.endswith('"') or len(text) == 1:
         return text
     try:
-        return str(json.loads(text))
-    except (ValueError, RecursionError) as error:
+        return str(parse_json(text))
+    except ValueError as error:
         raise ValueError(f"{field.label}: {text} is not a string of JSON") from error
 
 
@@ -323,8 +324,8 @@ def _metadata(field: Field, text: str) -> dict[str, str]:
     """Return the pairs of `key=value, note="a, b"`, or of an object of JSON."""
     if text.lstrip().startswith("{"):
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            found = parse_json(text)
+        except ValueError as error:
             raise ValueError(f"{field.label}: this is not valid JSON: {error}") from error
         return _own(field, {key: _json_text(item) for key, item in found.items()})
     pairs, place = {}, 0

@@ -111,7 +111,8 @@ async def _end_of_stdin() -> None:
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin.buffer)
-    await reader.read()
+    while await reader.read(65536):
+        pass
 
 
 async def _keep_alive(node: Broker) -> None:

@@ -1,0 +1,76 @@
+"""JSON and TOML that a user wrote: read within limits, and refused with one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MOST_LEVELS = 100
+"""Of tables and lists in each other; whoever walks through them needs a call for each level."""
+_TOO_DEEP = f"it is nested more than {MOST_LEVELS} levels deep"
+_TOO_LONG = "it has a number with thousands of digits"
+_DIGITS = "integer string conversion"
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(
+    rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_PART}\.[ \t]*+){{{MOST_LEVELS}}}"
+)
+"""A key of TOML with a level for each of its parts: tomllib takes hours for one of a megabyte."""
+
+
+def parse_json(
+    text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+) -> Any:
+    """Return what JSON says; `pairs` makes a dictionary of an object.
+
+    Raises ValueError with a sentence: json.JSONDecodeError for what is no JSON at all.
+    """
+    return within_levels(lambda: json.loads(text, object_pairs_hook=pairs), json.JSONDecodeError)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return what TOML says.
+
+    Raises ValueError with a sentence: tomllib.TOMLDecodeError for what is no TOML at all.
+    """
+    if _LONG_KEY.search(text):
+        raise ValueError(_TOO_DEEP)
+    found: dict[str, Any] = within_levels(lambda: tomllib.loads(text), tomllib.TOMLDecodeError)
+    return found
+
+
+def within_levels(parse: Callable[[], T], wrong: type[ValueError]) -> T:
+    """Return what a parser returns; raises `wrong` as it is, and ValueError for too much."""
+    try:
+        found = parse()
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except wrong:
+        raise
+    except ValueError as error:
+        # What Python says of too many digits names a setting of Python.
+        raise ValueError(_TOO_LONG if _DIGITS in str(error) else str(error)) from None
+    _check_levels(found)
+    return found
+
+
+def _check_levels(value: object) -> None:
+    inner = [value]
+    for _level in range(MOST_LEVELS):
+        # By identity: of YAML, one may stand in many places, and even in itself.
+        inner = list({id(item): item for outer in inner for item in _tables(outer)}.values())
+        if not inner:
+            return
+    raise ValueError(_TOO_DEEP)
+
+
+def _tables(value: object) -> list[object]:
+    """Return the tables and lists in a table or list."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, (dict, list))]

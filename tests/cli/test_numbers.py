@@ -1,0 +1,97 @@
+"""Numbers beyond all measure in every option that takes one: refused, with one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from natstui.cli.options import WholeNumber
+from natstui.cli.root import root
+from natstui.errors import UsageError
+
+HUGE = ("1" + "0" * 30, "9" * 5000, "9" * 400 + ".5", "-" + "9" * 30, "1e400", "nan", "inf")
+UNITS = {"TIME": "s", "DURATION": "s", "DURATIONS": "s", "SIZE": "GB", "BYTES": "GB"}
+NUMBERS = {*UNITS, "N", "NUMBER", "SEQ"}
+"""What stands for a number in the help."""
+RANGES = (click.IntRange, click.FloatRange, WholeNumber)
+LONGEST_SENTENCE = 200
+
+
+def every_command(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from every_command(found, (*path, name))
+    else:
+        yield path, command
+
+
+COMMANDS = dict(every_command(root))
+
+
+def takes_number(option: click.Parameter) -> bool:
+    return isinstance(option.type, RANGES) or (option.metavar or "").strip("[]") in NUMBERS
+
+
+def needed(command: click.Command, but: click.Parameter) -> list[str]:
+    """Return words for all that a command needs besides one parameter."""
+    words = list[str]()
+    for one in command.params:
+        if one is but or not one.required:
+            continue
+        value = "1" if isinstance(one.type, RANGES) else "x"
+        words += [one.opts[0], value] if isinstance(one, click.Option) else [value]
+    return words
+
+
+def numbers() -> Iterator[tuple[tuple[str, ...], click.Parameter]]:
+    for path, command in COMMANDS.items():
+        yield from ((path, one) for one in command.params if takes_number(one))
+
+
+@pytest.mark.parametrize(
+    ("path", "option"),
+    [pytest.param(path, one, id=f"{' '.join(path)} {one.opts[0]}") for path, one in numbers()],
+)
+def test_a_number_beyond_all_measure_is_refused_with_one_sentence(
+    path: tuple[str, ...], option: click.Parameter, tmp_path: Path
+) -> None:
+    home = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("STATE", "CONFIG", "DATA")}
+    # Nobody is there: what is not refused ends with another code.
+    environment = {**home, "NATSTUI_CONNECTION_SERVER": "nats://127.0.0.1:1"}
+    unit = UNITS.get((option.metavar or "").strip("[]"), "")
+    for number in HUGE:
+        text = f"{number}{unit}"
+        value = [f"{option.opts[0]}={text}"] if isinstance(option, click.Option) else ["--", text]
+        words = [*path, *needed(COMMANDS[path], option), *value]
+        done = CliRunner().invoke(root, words, env=environment)
+        shown = " ".join(words)[:200]
+        if isinstance(done.exception, UsageError):
+            said = str(done.exception)
+        else:
+            assert isinstance(done.exception, SystemExit), (shown, done.exception)
+            assert done.exit_code == 2, (shown, done.exit_code, done.output)
+            said = done.output.strip().splitlines()[-1]
+        assert len(said) < len(text) + LONGEST_SENTENCE and "\n" not in said, (shown, said)
+
+
+def test_every_range_of_an_option_has_both_ends() -> None:
+    open_ranges = [
+        (*path, one.opts[0])
+        for path, command in COMMANDS.items()
+        for one in command.params
+        if isinstance(one.type, (click.IntRange, click.FloatRange))
+        and (one.type.min is None or one.type.max is None)
+    ]
+    assert open_ranges == []
+    plain: tuple[Any, ...] = (click.INT, click.FLOAT)
+    assert [path for path, one in numbers() if one.type in plain] == []

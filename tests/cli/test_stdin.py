@@ -1,0 +1,110 @@
+"""What comes on standard input without an end: refused, or passed on, within bounded memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.accounts import Account
+from tests.cli.test_manage import Shell
+
+pytestmark = pytest.mark.server
+
+MOST_BYTES = 1024**3
+"""Of address space: an endless input would take all of it, and end in a traceback."""
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def shell(account: Account, tmp_path: Path) -> Shell:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("kv", "add", "B")
+    return shell
+
+
+def limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+
+def start(shell: Shell, source: str, *words: str) -> subprocess.Popen[str]:
+    """Start a command with a program of endless output at its standard input."""
+    return subprocess.Popen(
+        ["sh", "-c", f'{source} | "$@"', "sh", sys.executable, "-m", "natstui", *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **shell.environment}, preexec_fn=limited, start_new_session=True,
+    )  # fmt: skip
+
+
+ZERO, YES = "cat /dev/zero", "yes"
+PAYLOAD = "the payload on stdin cannot be read: it is larger than 67,108,864 bytes"
+CONFIG = "stdin cannot be read: it is larger than 16,777,216 bytes"
+SECRET = "stdin cannot be read: it is larger than 1,048,576 bytes"
+REFUSED = [
+    (YES, ("pub", "s"), 2, PAYLOAD),
+    (ZERO, ("pub", "s", "-J", "--count", "2"), 2, PAYLOAD),
+    (ZERO, ("pub", "s", "--file", "-"), 2, PAYLOAD),
+    (ZERO, ("pub", "s", "--file", "/dev/stdin"), 2, "it is larger than 67,108,864 bytes"),
+    (YES, ("request", "s"), 2, PAYLOAD),
+    (ZERO, ("kv", "put", "B", "k"), 2, PAYLOAD),
+    (YES, ("kv", "create", "B", "k"), 2, PAYLOAD),
+    (YES, ("stream", "add", "--config", "-"), 2, CONFIG),
+    (ZERO, ("stream", "edit", "S", "--file", "-"), 2, CONFIG),
+    (YES, ("consumer", "add", "S", "C", "--file", "-"), 2, CONFIG),
+    (ZERO, ("stream", "add", "--config", "/dev/stdin"), 2, "larger than 16,777,216 bytes"),
+    (ZERO, ("stream", "ls", "--settings", "/dev/stdin"), 2, "larger than 16,777,216 bytes"),
+    (ZERO, ("context", "add", "c", "--password", "-"), 2, f"password: {SECRET}"),
+    (ZERO, ("engine", "--server", "-"), 2, "the first line on stdin is longer than 1,048,576"),
+    (ZERO, ("stream", "rm", "S"), 5, "not confirmed"),
+    (ZERO, ("messages", "copy", "--from-file", "/dev/stdin", "--to-subject", "s"), 4,
+     "the line has more than 134,217,728 bytes"),
+    (ZERO, ("bench", "run", "/dev/stdin"), 2, "it is larger than 16,777,216 bytes"),
+    (ZERO, ("bench", "pub", "s", "--payload", "/dev/stdin"), 2, "does not exist"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "code", "said"), REFUSED, ids=lambda value: " ".join(value)[:40]
+    if isinstance(value, tuple) else None,
+)  # fmt: skip
+def test_an_input_without_an_end_is_refused_with_one_sentence(
+    shell: Shell, source: str, words: tuple[str, ...], code: int, said: str
+) -> None:
+    process = start(shell, source, *words)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said in err, err.count("natstui: ")) == (code, True, 1), err
+    assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 0
+
+
+def test_a_recording_is_not_deleted_without_a_terminal(shell: Shell) -> None:
+    library = Path(shell.environment["XDG_DATA_HOME"]) / "natstui" / "sessions"
+    shell.ok("record", "--name", "mine", "--duration", "1s")
+    process = start(shell, YES, "sessions", "rm", "mine")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 5 and "add --yes to confirm" in err
+    assert len(list(library.iterdir())) == 1
+
+
+def test_an_endless_file_is_streamed_into_a_store_until_that_is_full(shell: Shell) -> None:
+    shell.ok("object", "add", "F", "--max-bucket-size", "100MB")
+    process = start(shell, ZERO, "object", "put", "F", "--name", "endless")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 4 and "maximum bytes exceeded" in err, err
+    assert json.loads(shell.ok("object", "ls", "F", "--json")) == []
+
+
+LONG_LINES = 'yes "$(head -c 60000 /dev/zero | tr "\\0" x)"'
+
+
+@pytest.mark.parametrize("source", [LONG_LINES, ZERO], ids=["lines", "no lines"])
+def test_an_engine_reads_no_faster_than_it_takes_what_it_reads(shell: Shell, source: str) -> None:
+    process = start(shell, f"{source} | head -c 2000000000", "engine")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err[-2000:]
+    assert "Error" not in err, err[-2000:]

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
-from natstui.config.contexts import load_context, selected_context
+from natstui.config.contexts import context_name, load_context, selected_context
 from natstui.config.load import LoadedSettings
 from natstui.config.references import expand, file_of, resolve_secret
 from natstui.config.servers import parse_servers
@@ -205,12 +205,34 @@ def resolve(loaded: LoadedSettings, named: ConnectionNames) -> ResolvedConnectio
         override(merged, layer)
     values = {name: value for name, (value, _) in merged.items()}
     connection = connection_of(values, loaded, choice.label)
+    if "production" not in merged and (marked_by := _marking_profile(loaded, values, connection)):
+        merged["production"] = (True, f"profile {marked_by}")
+        connection = replace(connection, production=True)
     asked = _system_settings(loaded, choice)
     if asked is not None:
         connection = replace(connection, system=_system_connection(loaded, connection, asked))
     if named.account is not None:
         connection = of_account(connection, named.account)
     return ResolvedConnection(connection, merged)
+
+
+def _marking_profile(
+    loaded: LoadedSettings, values: Mapping[str, Any], connection: Connection
+) -> str | None:
+    """Return a profile that marks this system as production, whatever names the system.
+
+    It is the same system where the profile names the same context, or one of the addresses.
+    """
+    for name, profile in loaded.settings.profiles.items():
+        if not profile.production:
+            continue
+        if profile.context and context_name(profile.context) == values.get("context"):
+            return name
+        if profile.server:
+            marked = {address.url for address in parse_servers((profile.server,))}
+            if not marked.isdisjoint(connection.servers):
+                return name
+    return None
 
 
 def of_account(connection: Connection, account: str) -> Connection:
@@ -317,7 +339,9 @@ def context_alone(loaded: LoadedSettings, name: str) -> Connection:
     return replace(
         found,
         read_only=found.read_only or bool(part.read_only),
-        production=found.production or bool(part.production),
+        production=found.production
+        or bool(part.production)
+        or _marking_profile(loaded, values, found) is not None,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.config.load import load
-from natstui.config.target import ConnectionNames, resolve
+from natstui.config.target import ConnectionNames, context_alone, resolve
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
@@ -239,3 +239,46 @@ async def test_a_context_with_a_dead_first_server_connects(
     client = await connect(desk.connection())
     assert client.link.user == "ann"
     await client.close()
+
+
+def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.context("prod", url="nats://p1, nats://p2")
+    desk.context("other", url="nats://other")
+    desk.file.write_text(
+        "[profiles.live]\ncontext = 'prod'\nproduction = true\n"
+        "[profiles.edge]\nserver = 'nats://e1, nats://e2'\nproduction = true\n"
+        "[profiles.lab]\nserver = 'nats://lab'\n"
+        "[profiles.spare]\ncontext = 'prod'\nproduction = false\n"
+    )
+    path = str(desk.nats / "context" / "prod.json")
+    assert desk.connection(profile="live").production
+    for named in ({"context": "prod"}, {"context": path}, {"server": "nats://u:p@e2:4222"}):
+        assert desk.connection(**named).production, named
+    assert desk.origin("production", context="prod") == "profile live"
+    for name in ("prod", path):
+        assert context_alone(load(desk.file), name).production
+    desk.context("edge", url="e1")
+    assert desk.connection(context="edge").production
+    assert context_alone(load(desk.file), "edge").production
+    for named in ({"context": "other"}, {"profile": "lab"}, {"server": "nats://other"}):
+        assert not desk.connection(**named).production, named
+    assert not context_alone(load(desk.file), "other").production
+    # Who says otherwise of a name is believed.
+    assert not desk.connection(profile="spare").production
+    for variable in ("NATS_CONTEXT", "NATSTUI_CONNECTION_CONTEXT"):
+        with monkeypatch.context() as environment:
+            environment.setenv(variable, "prod")
+            assert desk.connection().production, variable
+    monkeypatch.setenv("NATS_URL", "nats://e1")
+    assert desk.connection().production
+    monkeypatch.setenv("NATSTUI_CONNECTION_PRODUCTION", "false")
+    assert not desk.connection().production
+
+
+def test_the_selected_context_is_production_where_a_profile_says_so(desk: Desk) -> None:
+    desk.context("prod", selected=True, url="nats://p1")
+    assert not desk.connection().production
+    desk.file.write_text("[profiles.live]\ncontext = 'prod'\nproduction = true\n")
+    assert desk.connection().production

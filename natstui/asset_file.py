@@ -211,7 +211,7 @@ def _yaml(text: str) -> object:
     }
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", _YAML_INTEGER, list("-+0123456789"))
     try:
-        return within_levels(lambda: yaml.load(text, Loader), ValueError)
+        return within_levels(lambda: yaml.load(text, Loader), yaml.YAMLError)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 

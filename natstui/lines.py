@@ -29,6 +29,7 @@ from natstui.model.live.snapshot import (
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted, EvidenceSoFar
 from natstui.model.records.record import Command, Record, kind_of
+from natstui.parsing import reason
 
 SCHEMA_VERSION = 3
 """Of the records; a reader checks it before it reads.
@@ -185,7 +186,7 @@ class Codec(Generic[T]):
             else:
                 value = decoder.decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
+            raise BadLine(f"a {kind.decode()} line cannot be read: {reason(error)}") from error
         if isinstance(value, Snapshot):
             value = with_later_columns(value)
         check_sound(value, kind.decode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Callable
@@ -15,6 +16,7 @@ MOST_LEVELS = 100
 _TOO_DEEP = f"it is nested more than {MOST_LEVELS} levels deep"
 _TOO_LONG = "it has a number with thousands of digits"
 _DIGITS = "integer string conversion"
+"""What Python says of such a number; the rest of it names a setting of Python."""
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(
     rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_PART}\.[ \t]*+){{{MOST_LEVELS}}}"
@@ -29,7 +31,20 @@ def parse_json(
 
     Raises ValueError with a sentence: json.JSONDecodeError for what is no JSON at all.
     """
-    return within_levels(lambda: json.loads(text, object_pairs_hook=pairs), json.JSONDecodeError)
+
+    def load() -> Any:
+        return json.loads(
+            text, object_pairs_hook=pairs, parse_float=_finite, parse_constant=_finite
+        )
+
+    return within_levels(load, json.JSONDecodeError)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"a number in it is {value}, which JSON cannot contain")
+    return value
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -43,19 +58,23 @@ def parse_toml(text: str) -> dict[str, Any]:
     return found
 
 
-def within_levels(parse: Callable[[], T], wrong: type[ValueError]) -> T:
+def within_levels(parse: Callable[[], T], wrong: type[Exception]) -> T:
     """Return what a parser returns; raises `wrong` as it is, and ValueError for too much."""
     try:
         found = parse()
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
     except wrong:
         raise
-    except ValueError as error:
-        # What Python says of too many digits names a setting of Python.
-        raise ValueError(_TOO_LONG if _DIGITS in str(error) else str(error)) from None
+    except (RecursionError, ValueError) as error:
+        raise ValueError(reason(error)) from None
     _check_levels(found)
     return found
+
+
+def reason(error: Exception) -> str:
+    """Return what an error of a parser says; where it speaks of Python's limits, of the text."""
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
+    return _TOO_LONG if _DIGITS in str(error) else str(error)
 
 
 def _check_levels(value: object) -> None:

@@ -244,9 +244,9 @@ def stream_restore(
 
     Compares the restored stream with the backup. Never replaces an existing stream.
     """
-    kept = read_backup(folder_of(folder))
+    pace, kept = pace_of(rate), read_backup(folder_of(folder))
     wanted = RestoreRequest(kept, given_name(name or kept.stream), replicas, subjects)
-    _restore(connection, [wanted], pace_of(rate), words)
+    _restore(connection, [wanted], pace, words)
 
 
 @command()
@@ -263,7 +263,7 @@ def restore(
     Reads the backup in DIR and compares each restored stream with it. Restores nothing if one of
     the streams exists already.
     """
-    place = folder_of(folder)
+    pace, place = pace_of(rate), folder_of(folder)
     if not place.is_dir() or not is_account(place):
         raise BackupError(
             f"{place} is not the backup of an account; for the backup of a stream use `natstui "
@@ -271,7 +271,7 @@ def restore(
         )
     every = [RestoreRequest(one, given_name(one.stream), replicas) for one in read_backups(place)]
     _print_left_out(left_out_of(place))
-    _restore(connection, every, pace_of(rate), words)
+    _restore(connection, every, pace, words)
 
 
 def _restore(

@@ -186,7 +186,7 @@ def test_form_and_command_line_find_the_same_in_a_file(
         ("a.yaml", b"a: [", "cannot be understood: while parsing"),
         ("a.toml", b"a = ", "cannot be understood: Invalid value"),
         ("a.yaml", b"a: !!binary aGk=", "cannot be understood: it has a bytes"),
-        ("a.json", b"[" * 100_000, "cannot be understood: maximum recursion depth"),
+        ("a.json", b"[" * 100_000, "cannot be understood: it is nested more than 100"),
         ("a.json", b"\xff", "cannot be read: it is not text in UTF-8"),
         ("a.json", b"[1]", "has no configuration"),
         ("a.yaml", b"", "has no configuration"),

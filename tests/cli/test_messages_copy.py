@@ -493,16 +493,21 @@ async def test_production_wants_the_name_of_the_target(shell: Shell, nats_server
         assert "copy 3 messages of S to T" in (await run(shell, "journal")).stdout
 
 
+def mark_as_production(shell: Shell, server: Broker) -> None:
+    """Name a server by the context `prod`, which a profile marks as production."""
+    contexts = shell.folder / "CONFIG" / "nats" / "context"
+    contexts.mkdir(parents=True)
+    (contexts / "prod.json").write_text(json.dumps({"url": server.url}))
+    settings = shell.folder / "CONFIG" / "natstui" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text("[profiles.live]\ncontext = 'prod'\nproduction = true\n")
+
+
 async def test_another_system_that_is_production_wants_the_name_of_the_target(
     shell: Shell, nats_server: Broker, nats_server_factory: Callable[..., Broker]
 ) -> None:
     other = nats_server_factory()
-    contexts = shell.folder / "CONFIG" / "nats" / "context"
-    contexts.mkdir(parents=True)
-    (contexts / "prod.json").write_text(json.dumps({"url": other.url}))
-    settings = shell.folder / "CONFIG" / "natstui" / "config.toml"
-    settings.parent.mkdir()
-    settings.write_text("[profiles.live]\ncontext = 'prod'\nproduction = true\n")
+    mark_as_production(shell, other)
     async with connected(nats_server.url) as nc, connected(other.url) as target:
         await filled(nc, "S", 3)
         await target.jetstream().add_stream(name="T", subjects=["t"])
@@ -514,14 +519,20 @@ async def test_another_system_that_is_production_wants_the_name_of_the_target(
         done = await run(shell, *words, "--confirm", "t")
         assert done.returncode == 0, done.stderr
         assert (await target.jetstream().stream_info("T")).state.messages == 3
-    # The same mark holds of every other command that is told to work there.
+
+
+def test_every_command_that_is_told_to_work_in_production_wants_a_name(
+    shell: Shell, nats_server: Broker
+) -> None:
+    shell.ok("stream", "add", "T", "--subjects", "t")
+    mark_as_production(shell, nats_server)
     shell.environment.pop("NATSTUI_CONNECTION_SERVER")
     for words in (
         ("pub", "t", "x", "--yes"), ("stream", "add", "U", "--subjects", "u", "--yes"),
         ("stream", "edit", "T", "--description", "x", "--yes"), ("kv", "add", "B", "--yes"),
         ("stream", "rm", "T", "--yes"), ("bench", "pub", "t", "--msgs", "1", "--yes", "--no-save"),
     ):  # fmt: skip
-        done = await run(shell, *words, "--context", "prod")
+        done = shell.run(*words, "--context", "prod")
         assert done.returncode == 5 and "production" in done.stderr, (words, done.stderr)
 
 

@@ -76,10 +76,12 @@ def one_sentence(shell: Shell, *words: str, codes: tuple[int, ...] = (2,)) -> st
     done = shell.run(*words)
     assert done.returncode in codes, (done.returncode, done.stderr[:500])
     lines = done.stderr.strip().splitlines()
+    if done.returncode == 0 and not lines:
+        return ""
     assert len(lines) == 1 and lines[0].startswith("natstui: "), done.stderr[:500]
     said = lines[0]
     assert len(said) < 600, said[:600]
-    assert "recursion" not in said and "digits)" not in said, said
+    assert "recursion" not in said and "integer string conversion" not in said, said
     return said
 
 
@@ -134,8 +136,12 @@ def test_contexts_and_variables_are_refused(shell: Shell, tmp_path: Path, name: 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("json")])
 def test_options_and_files_in_json_are_refused(shell: Shell, tmp_path: Path, name: str) -> None:
     text = TEXTS[name][1]
-    for words in (("--sources", text), ("--mirror", text), ("--metadata", f'{{"a": {text}}}')):
+    for words in (("--sources", text), ("--mirror", text)):
         one_sentence(shell, "stream", "add", "S", *words)
+    # What stands in metadata becomes a text, however large its numbers are.
+    is_text = name in ("json: a huge number", "json: a long list")
+    words = ("stream", "add", "S", "--metadata", f'{{"a": {text}}}')
+    one_sentence(shell, *words, codes=(2, 3) if is_text else (2,))
     folder = tmp_path / "kept"
     folder.mkdir()
     for file in ("backup.json", "natstui.json"):

@@ -201,12 +201,12 @@ def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> Non
     unsure = natstui("sessions", "rm", "Incident 7/3", "--json", sessions=library)
     assert (unsure.returncode, unsure.stdout) == (5, "")
     assert "add --yes" in json.loads(unsure.stderr)["error"]
-    asked = natstui("sessions", "rm", "Incident 7/3", sessions=library)
-    assert asked.returncode == 1 and Path(told["folder"]).exists()
-    question = (
-        rf"Delete {re.escape(Path(told['folder']).name)} \([\d.]+ [KM]iB\)\? This cannot be undone"
+    unasked = natstui("sessions", "rm", "Incident 7/3", sessions=library)
+    assert unasked.returncode == 5 and Path(told["folder"]).exists()
+    reason = (
+        rf"deletes {re.escape(Path(told['folder']).name)} \([\d.]+ [KM]iB\) for good: add --yes"
     )
-    assert re.search(question, asked.stderr)
+    assert re.search(reason, unasked.stderr)
     gone = natstui("sessions", "rm", "Incident 7/3", "--yes", "--json", sessions=library)
     assert (gone.returncode, json.loads(gone.stdout)["polls_count"]) == (0, 70)
     assert natstui("sessions", "ls", "--json", sessions=library).stdout == ""

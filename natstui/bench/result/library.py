@@ -23,6 +23,7 @@ from natstui.model.bench.latency import TaggedInterval, hdr_log, is_histogram
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, PreviousRun
 from natstui.model.bench.timeline import Timeline
+from natstui.parsing import reason
 from natstui.paths import private_folder, user_path
 
 SCHEMA_VERSION = 1
@@ -179,7 +180,7 @@ def _decoded(path: Path) -> SavedRun:
     try:
         run = decoder_of(SavedRun).decode(read_plain(path, _MOST_BYTES))
     except (OSError, msgspec.DecodeError, RecursionError) as error:
-        raise SessionError(f"{path} is not a saved benchmark: {error}") from error
+        raise SessionError(f"{path} is not a saved benchmark: {reason(error)}") from error
     for result in run.results:
         for name in LATENCY_FIELDS:
             if not is_histogram(getattr(result.latencies, name)):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.manage.options import with_texts
+from natstui.cli.manage.options import with_values
 from natstui.cli.manage.writing import (
     WriterSession,
     print_changed,
@@ -45,7 +45,8 @@ class AssetFlags:
     """A file with some of the configuration."""
     whole: str | None
     """A file with all of it, as `--config` of the NATS CLI."""
-    texts: dict[str, tuple[str, ...]]
+    values: dict[str, object]
+    """What the other flags say, by path of a field; None takes it away."""
     dry_run: bool
     as_json: bool
     read_only: bool
@@ -73,7 +74,7 @@ def add_asset(connection: Connection, asked: AssetFlags, start: Config) -> None:
             "remove the durable_name, or omit --ephemeral"
         )
     config = merged(start, filed)
-    config = _named(with_texts(asked.kind, config, asked.texts), asked, durable=durable)
+    config = _named(with_values(asked.kind, config, asked.values), asked, durable=durable)
     check_problems(_problems(asked, config))
     with WriterSession(connection, asked.read_only) as session:
         if asked.dry_run:
@@ -97,7 +98,7 @@ def edit_asset(connection: Connection, asked: AssetFlags) -> None:
         _tell_other_name(asked)
         wanted = _of_files(asked, seen)
         wanted = wanted if asked.whole else merged(seen, wanted)
-        wanted = with_texts(asked.kind, wanted, asked.texts)
+        wanted = with_values(asked.kind, wanted, asked.values)
         wanted = _named(wanted, asked, durable="durable_name" in seen)
         found = differences(asked.kind, seen, wanted)
         refused = tuple(Problem(d.path, d.refused) for d in found if d.refused)

@@ -178,13 +178,13 @@ def copy(connection: Connection, stream: str, name: str, new: str, **words: Any)
     """
     words.pop("settings")
     owner, source = given_name(stream), given_name(name)
+    filed = read_files("consumer", words["file"], words["whole"])
     start = run_with_writer(connection, True, lambda w: read_config(w, "consumer", owner, source))
     subject = start.get("deliver_subject")
-    filed = read_files("consumer", words["file"], words["whole"])
     asked = AssetFlags(
         kind="consumer", stream=owner, consumer=given_name(new), filed=filed, **words
     )
-    if subject and not (asked.file or asked.whole or "deliver_subject" in asked.texts):
+    if subject and not (asked.file or asked.whole or "deliver_subject" in asked.values):
         raise UsageError(
             f"{name} delivers to {subject!r}, where its clients would receive every message "
             "twice: use --deliver-subject, or --pull"

@@ -32,12 +32,12 @@ def config_options(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command one flag per field, and those that the NATS CLI spells otherwise.
 
-    It gets them as `texts`, path → what was given.
+    It gets them as `values`, path → value; None for an empty text, which takes a field away.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_texts(**words: Any) -> Any:
+        def with_values(**words: Any) -> Any:
             texts = {f.path: value for f in fields_of(kind) if (value := words.pop(_word(f), ()))}
             names = [*(spelling.flag for spelling in _spellings(kind, adding)), *_beside(kind)]
             given = {name: words.pop(_spelled(name), None) for name in names}
@@ -46,12 +46,12 @@ def config_options(
             from_file = bool(words.get("file") or words.get("whole"))
             whole = bool(words.get("whole"))
             said = Said(kind, adding, texts, spelled, defaults, from_file, whole)
-            ours = _in_our_words(said)
+            values = _parsed_values(kind, _in_our_words(said))
             for sentence in emptied_only_here(said):
                 click.echo(f"natstui: {sentence}", err=True)
-            return command(texts=ours, **words)
+            return command(values=values, **words)
 
-        decorated: Callable[..., Any] = with_texts
+        decorated: Callable[..., Any] = with_values
         options = [
             _option(f, kind, adding) for f in fields_of(kind) if f.path not in _NAMED_OTHERWISE
         ]
@@ -106,6 +106,17 @@ def _word(field: Field) -> str:
 def _in_our_words(said: Said) -> dict[str, Sequence[str]]:
     try:
         return in_our_words(said)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _parsed_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    try:
+        return {
+            field.path: parsed_all(field, texts[field.path])
+            for field in fields_of(kind)
+            if field.path in texts
+        }
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -167,20 +178,14 @@ _METAVARS = {
 }  # fmt: skip
 
 
-def with_texts(
-    kind: AssetKind, config: Mapping[str, object], texts: Mapping[str, Sequence[str]]
+def with_values(
+    kind: AssetKind, config: Mapping[str, object], values: Mapping[str, object]
 ) -> Config:
-    """Return the configuration with what the flags say; an empty text takes a field away.
-
-    Raises UsageError with the words of the form.
-    """
+    """Return the configuration with what the flags say; None takes a field away."""
     result = dict(config)
     for field in fields_of(kind):
-        if field.path in texts:
-            try:
-                result = changed(result, field, parsed_all(field, texts[field.path]))
-            except ValueError as error:
-                raise UsageError(str(error)) from error
+        if field.path in values:
+            result = changed(result, field, values[field.path])
     return result
 
 

@@ -107,8 +107,8 @@ def copy(connection: Connection, name: str, new: str, **words: Any) -> None:
     """Create NEW with the configuration of NAME. No message is copied."""
     words.pop("settings")
     source = given_name(name)
-    start = run_with_writer(connection, True, lambda w: read_config(w, "stream", source))
     filed = read_files("stream", words["file"], words["whole"])
+    start = run_with_writer(connection, True, lambda w: read_config(w, "stream", source))
     asked = AssetFlags(kind="stream", stream=given_name(new), consumer=None, filed=filed, **words)
     add_asset(connection, asked, without_server_metadata(start))
 

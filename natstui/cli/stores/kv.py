@@ -41,11 +41,11 @@ from natstui.cli.stores.options import (
 from natstui.cli.text_table import cut, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
-from natstui.errors import Interrupted, NotFound
+from natstui.errors import Interrupted, NotFound, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import ChangeResult
-from natstui.jetstream.managing.keys import KeyChange, change_key
+from natstui.jetstream.managing.keys import KeyChange, change_key, ttl_s_of
 from natstui.jetstream.messages.keys import (
     Entry,
     read_entries,
@@ -127,9 +127,19 @@ def create(
     **words: Any,
 ) -> None:
     """Create KEY in BUCKET if it has no value."""
+    if ttl is not None:
+        _check_ttl(ttl)
     content = given_payload(value, file)
     asked = KeyChange("put_key", given_bucket(bucket), given_key(key), content, 0, ttl)
     _do(connection, asked, words)
+
+
+def _check_ttl(text: str) -> None:
+    try:
+        if text != "never":
+            ttl_s_of(text)
+    except ValueError as error:
+        raise UsageError(f"--ttl: {error}") from error
 
 
 @command("del")

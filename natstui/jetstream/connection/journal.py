@@ -17,6 +17,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.files import open_lock, open_plain
 from natstui.model.records.managing import JournalEntry
+from natstui.parsing import reason
 from natstui.paths import private_folder
 
 _decoder = decoder_of(JournalEntry)
@@ -113,7 +114,8 @@ class Journal:
                 entries.append(_decoder.decode(line))
             except (msgspec.DecodeError, RecursionError) as error:
                 if number < len(lines) and "truncated" not in str(error):
-                    raise SessionError(f"{self.file}:{number} is damaged: {error}") from error
+                    said = f"{self.file}:{number} is damaged: {reason(error)}"
+                    raise SessionError(said) from error
         return entries
 
 

@@ -12,6 +12,7 @@ import msgspec
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.errors import Conflict, JetStreamUnavailable, NotFound, RequestFailed
+from natstui.parsing import reason
 
 T = TypeVar("T")
 
@@ -103,8 +104,8 @@ def _check_numbers(verb: str, data: bytes) -> None:
     try:
         json.loads(data, parse_int=number)
     except (ValueError, RecursionError) as error:
-        reason = clean_line(str(error))
-        raise RequestFailed(f"{verb}: the server's reply cannot be read ({reason})") from error
+        why = clean_line(reason(error))
+        raise RequestFailed(f"{verb}: the server's reply cannot be read ({why})") from error
 
 
 def _advice(err_code: int | None) -> str:
@@ -128,8 +129,8 @@ def read(verb: str, data: bytes, kind: type[T]) -> T:
     try:
         return decoder_of(kind).decode(data)
     except _UNREADABLE as error:
-        reason = clean_line(str(error))
-        raise RequestFailed(f"{verb}: the server's reply cannot be read ({reason})") from error
+        why = clean_line(reason(error))
+        raise RequestFailed(f"{verb}: the server's reply cannot be read ({why})") from error
 
 
 _IDLE_PAGES_COUNT = 16
@@ -202,5 +203,5 @@ class reading:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Raise RequestFailed in the place of an error of decoding."""
         if error is not None and isinstance(error, _UNREADABLE):
-            sentence = f"the server's reply to {self._what} cannot be read: {error}"
+            sentence = f"the server's reply to {self._what} cannot be read: {reason(error)}"
             raise RequestFailed(sentence) from error

@@ -22,6 +22,7 @@ from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
 from natstui.decoding import decoder_of
+from natstui.parsing import reason
 
 _Answer = list[tuple[Any, ...]]
 
@@ -52,7 +53,7 @@ def check_info(info: bytes) -> None:
     try:
         decoder_of(_Info).decode(info)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise nats.errors.Error(f"what it says is not understood: {error}") from error
+        raise nats.errors.Error(f"what it says is not understood: {reason(error)}") from error
 
 
 async def lookup(host: str, port: int) -> list[str]:

@@ -272,7 +272,7 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
 
 def ttl_s_of(ttl: str) -> float:
     """Return the seconds of a Nats-TTL; raises ValueError for a text that says nothing."""
-    return int(ttl) if ttl.isdigit() else parse_duration_ns(ttl) / 1e9
+    return parse_duration_ns(f"{ttl}s" if ttl.isdigit() else ttl) / 1e9
 
 
 def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None:

@@ -31,6 +31,7 @@ from natstui.model.assets.buckets import (
     same_digest,
 )
 from natstui.model.assets.subjects import is_token
+from natstui.parsing import reason
 
 
 class _Link(msgspec.Struct):
@@ -118,7 +119,7 @@ def _object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
         info = decoder_of(_Info).decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(
-            f"the metadata of {name} in {bucket} cannot be read: {error}"
+            f"the metadata of {name} in {bucket} cannot be read: {reason(error)}"
         ) from error
     link = (info.options.link if info.options else None) or _Link()
     return StoredObject(

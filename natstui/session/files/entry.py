@@ -30,6 +30,7 @@ from natstui.model.live.column_differences import (
 )
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.records.record import Record
+from natstui.parsing import reason
 from natstui.session.files.keyframe import Keyframe
 
 PART_BYTES = 26_000
@@ -253,7 +254,7 @@ def _joined(lines: list[bytes]) -> bytes:
             whole[table] = _joined_columns(tables)
         return msgspec.json.encode(whole) + b"\n"
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, RecursionError) as error:
-        raise BadLine(f"the parts of a poll do not match each other: {error}") from error
+        raise BadLine(f"the parts of a poll do not match each other: {reason(error)}") from error
 
 
 def _joined_columns(tables: list[dict[str, msgspec.Raw]]) -> msgspec.Raw:

@@ -16,6 +16,7 @@ from natstui.files import open_plain, write_complete
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted, Record
+from natstui.parsing import reason
 from natstui.session.files.folder import INFO, reading
 
 _MOST_BYTES = 1 << 20
@@ -133,7 +134,7 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
             )
         info = decoder_of(SessionInfo).decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SessionError(f"{what} is damaged: {error}") from error
+        raise SessionError(f"{what} is damaged: {reason(error)}") from error
     if not 0 <= info.started_at_us < _YEAR_9999_US:
         raise SessionError(f"{what} is damaged: its start time is not possible")
     return info

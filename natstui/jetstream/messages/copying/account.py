@@ -17,6 +17,7 @@ import platformdirs
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.files import write_complete
+from natstui.parsing import reason
 from natstui.paths import private_folder
 
 MOST_RANGES = 100_000
@@ -179,7 +180,7 @@ class StateFile:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError, RecursionError) as error:
-            raise SessionError(f"{self.path} cannot be read: {error}") from error
+            raise SessionError(f"{self.path} cannot be read: {reason(error)}") from error
 
     def write(self, state: State) -> None:
         """Keep it, in one step; raises SessionError."""

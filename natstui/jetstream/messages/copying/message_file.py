@@ -34,6 +34,7 @@ from natstui.jetstream.messages.copying.selection import read_of
 from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.reading import Read
 from natstui.model.records.messages import StoredMessage
+from natstui.parsing import reason
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -181,7 +182,8 @@ async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, st
                 try:
                     one = _message_of(line)
                 except (msgspec.DecodeError, ValueError, RecursionError) as error:
-                    raise RequestFailed(f"{path}:{number} is no message: {error}") from error
+                    said = f"{path}:{number} is no message: {reason(error)}"
+                    raise RequestFailed(said) from error
                 except RequestFailed as error:
                     raise RequestFailed(f"{path}:{number}: {error}") from error
                 seen = hashlib.sha256(b"%d " % number + line).hexdigest()

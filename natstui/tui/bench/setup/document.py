@@ -6,12 +6,12 @@ What the form has no field for stays in the document as it is.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 from natstui.model.bench.patterns import Pattern, patterns_that
+from natstui.parsing import parse_toml
 from natstui.tui.bench.setup.fields import (
     RECEIVING,
     SENDING,
@@ -35,7 +35,7 @@ _TAKE = {found: pattern for pattern, found in RECEIVING.items()}
 
 def parsed(text: str) -> Document:
     """Return the document of a file; raise ValueError that says where it is no TOML."""
-    return tomllib.loads(text)
+    return parse_toml(text)
 
 
 def _first(document: Document, table: Mapping[Pattern, object]) -> Document:

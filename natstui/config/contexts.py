@@ -14,7 +14,7 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.config.references import nsc_profile
 from natstui.errors import UsageError
-from natstui.files import read_plain, write_complete, writing
+from natstui.files import complete_file, read_plain, writing
 from natstui.parsing import parse_json
 from natstui.paths import private_folder, user_path
 
@@ -173,7 +173,8 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
                    if fields.get(field)}  # fmt: skip
     fields |= changes
     with _refusals_of(path):
-        _write(path, json.dumps({"description": "", "url": "", **fields}, indent=2))
+        text = json.dumps({"description": "", "url": "", **fields}, indent=2)
+        _write(path, text, replaces=not new)
     return path
 
 
@@ -211,8 +212,12 @@ def _refusals_of(path: Path) -> Iterator[None]:
         raise UsageError(f"{path} cannot be written: it is not UTF-8") from error
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file complete or not at all, for its owner alone; a link is written through."""
+def _write(path: Path, text: str, *, replaces: bool = True) -> None:
+    """Write a file complete or not at all, for its owner alone.
+
+    A link to a file is written through; one that leads to no file is refused, as a link to itself.
+    """
     private_folder(path.parent)
-    # Of a link to itself this is that link, which is refused.
-    write_complete(Path(os.path.realpath(path)), text.encode(), mode=0o600)
+    target = Path(os.path.realpath(path)) if replaces and path.is_file() else path
+    with complete_file(target, replaces=replaces, mode=0o600) as file:
+        file.write(text.encode())

@@ -146,3 +146,17 @@ def test_a_name_that_would_be_taken_for_a_file_is_no_name(shell: Shell) -> None:
     refused = shell.run("context", "add", "con.json", "--server", "nats://127.0.0.1:1")
     assert refused.returncode == 2 and "is not a name of a context" in refused.stderr
     assert not list(files(shell).rglob("con*"))
+
+
+def test_a_link_that_leads_to_no_file_is_not_written_through(shell: Shell) -> None:
+    elsewhere = shell.folder / "elsewhere"
+    (files(shell) / "context").mkdir(parents=True)
+    (files(shell) / "context" / "new.json").symlink_to(elsewhere)
+    words = ("context", "add", "new", "--server", "nats://127.0.0.1:1")
+    refused = shell.run(*words)
+    assert refused.returncode == 2 and "it is a link" in refused.stderr
+    shell.ok("context", "add", "old", "--server", "nats://127.0.0.1:1")
+    (files(shell) / "context.txt").symlink_to(elsewhere)
+    refused = shell.run("context", "select", "old")
+    assert refused.returncode == 2 and "it is a link" in refused.stderr
+    assert not elsewhere.exists()

@@ -105,6 +105,29 @@ def test_what_no_server_replies_is_refused_by_a_sentence(verb: str, reply: Any) 
         check(verb, reply)
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"seq": 1}, ""),
+        ({"seq": 2}, "replied with message 1, not with 2"),
+        ({"seq": 1, "next_by_subj": ">"}, ""),
+        ({"seq": 2, "next_by_subj": ">"}, "replied with message 1, not with 2"),
+        ({"seq": 1, "next_by_subj": "t"}, "replied with a message of another subject"),
+        ({"last_by_subj": "*"}, ""),
+        ({"last_by_subj": "s.>"}, "replied with a message of another subject"),
+    ],
+)
+def test_another_message_than_the_one_that_was_requested_is_refused(
+    asked: dict[str, Any], said: str
+) -> None:
+    reply = json.dumps(MESSAGE).encode()
+    if not said:
+        check_shape("STREAM.MSG.GET.S", reply, asked)
+        return
+    with pytest.raises(RequestFailed, match=said):
+        check_shape("STREAM.MSG.GET.S", reply, asked)
+
+
 @pytest.mark.parametrize("verb", ["STREAM.DELETE.S", "STREAM.PURGE.S", "CONSUMER.DELETE.S.C"])
 def test_a_reply_without_success_is_a_failure(verb: str) -> None:
     check_shape(verb, b'{"success": true}')

@@ -116,7 +116,7 @@ class Client:
         Raises what `answer` raises, and RequestFailed for a reply that is not as documented.
         """
         data = (await self.answer(verb, body, timeout_s)).data
-        check_shape(verb, data)
+        check_shape(verb, data, body)
         return data
 
     async def answer(

@@ -7,7 +7,7 @@ read. Fields that are not known pass as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ import msgspec
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import read
 from natstui.model.assets.fields import Field, Kind
+from natstui.model.assets.subjects import contains
 
 _Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -187,11 +188,28 @@ def _shapes() -> dict[str, Any]:
 _VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER)\.[A-Z]+")
 
 
-def check_shape(verb: str, data: bytes) -> None:
-    """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape."""
+def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -> None:
+    """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape.
+
+    Of a message that was requested, also unless it is the one that `body` asked for.
+    """
     found = _VERB.match(verb)
     reply = read(verb, data, _shapes().get(found[0] if found else "", _Any))
     if isinstance(reply, _Done) and not reply.success:
         raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
+    if isinstance(reply, _OneMessage):
+        _check_message(verb, reply.message, body or {})
     # What is not known is decoded too: no number or nesting in it may fail later.
     read(verb, data, Any)
+
+
+def _check_message(verb: str, message: _Message, asked: Mapping[str, Any]) -> None:
+    following, newest = asked.get("next_by_subj"), asked.get("last_by_subj")
+    wanted = following or newest
+    if wanted and not contains(wanted, message.subject):
+        raise RequestFailed(f"{verb}: the server replied with a message of another subject")
+    seq = asked.get("seq")
+    if seq and (message.seq < seq if following else message.seq != seq):
+        raise RequestFailed(
+            f"{verb}: the server replied with message {message.seq}, not with {seq}"
+        )

@@ -86,8 +86,17 @@ class DirectGetter:
         return await self._batch({"multi_last": [filter_subject], "batch": 1024})
 
     async def _batch(self, body: dict[str, Any]) -> list[StoredMessage]:
-        messages, _ = await self._raw(body)
-        return [from_direct(msg, self._preview_bytes) for msg in messages]
+        msgs, _ = await self._raw(body)
+        messages = [from_direct(msg, self._preview_bytes) for msg in msgs]
+        before_seq = body.get("seq", 1) - 1
+        for message in messages:
+            if (message.stream_seq or 0) <= before_seq:
+                raise RequestFailed(
+                    f'the server replied on "{self._subject}" with message '
+                    f"{message.stream_seq}, not with one after {before_seq}"
+                )
+            before_seq = message.stream_seq or 0
+        return messages
 
     async def _raw(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
         """Return the messages of a batch and the status that ends it; raises RequestTimedOut."""

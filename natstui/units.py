@@ -174,6 +174,15 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}…")
 
 
+LATEST_TIME_US = 4_102_444_800_000_000
+"""The begin of the year 2100: nothing that natstui reads was recorded or measured after it."""
+
+
+def is_possible_time(at_us: int) -> bool:
+    """Tell whether something may have been recorded or measured at this time."""
+    return 0 <= at_us < LATEST_TIME_US
+
+
 _AGO = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
 
 

@@ -26,7 +26,7 @@ from natstui.model.records.record import Noted
 from natstui.session.files import segment
 from natstui.session.files.folder import is_recording, segments
 from natstui.session.files.index import read_index
-from natstui.session.files.info import read_info
+from natstui.session.files.info import new_info, parse_info, read_info
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.files.segment import read_content
 from natstui.session.library import annotate, rename, seal_left_open, summaries
@@ -209,6 +209,16 @@ def test_a_pack_with_a_damaged_description_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match=r"a\.natstui is damaged: session\.json is damaged"):
         unpack(file, sessions)
     assert list(sessions.iterdir()) == []
+
+
+@pytest.mark.parametrize("at_us", [10**17, -1, 2**63 - 1])
+@pytest.mark.parametrize("name", ["started_at_us", "ended_at_us", "dropped"])
+def test_a_description_with_a_time_that_is_not_possible_is_damaged(name: str, at_us: int) -> None:
+    info = msgspec.to_builtins(new_info("test", START_US))
+    of_dropped = {"segments_count": 1, "until_at_us": at_us, "reason": "x"}
+    content = msgspec.json.encode(info | {name: of_dropped if name == "dropped" else at_us})
+    with pytest.raises(SessionError, match=r"session\.json is damaged: its .* is not possible"):
+        parse_info(content, "session.json")
 
 
 def open_everything(folder: Path) -> None:

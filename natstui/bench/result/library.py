@@ -25,6 +25,7 @@ from natstui.model.bench.result import BenchmarkResult, PreviousRun
 from natstui.model.bench.timeline import Timeline
 from natstui.parsing import reason
 from natstui.paths import private_folder, user_path
+from natstui.units import is_possible_time
 
 SCHEMA_VERSION = 1
 _STAMP_LETTERS = len("20261123-174231-810-")
@@ -185,6 +186,8 @@ def _decoded(path: Path) -> SavedRun:
         for name in LATENCY_FIELDS:
             if not is_histogram(getattr(result.latencies, name)):
                 raise SessionError(f"{path} is not a saved benchmark: {name} is no histogram")
+    if not is_possible_time(run.at_us):
+        raise SessionError(f"{path} is not a saved benchmark: its time is not possible")
     if run.schema_version != SCHEMA_VERSION:
         raise SessionError(f"{path} was saved by another version of natstui")
     return run

@@ -17,6 +17,7 @@ from natstui.model.bench.counts import Latencies, merge_latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, Verdict
 from natstui.model.bench.timeline import Timeline
+from natstui.units import is_possible_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,13 @@ def merge_runs(named: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
     )
 
 
-_LATEST_US = 253_402_300_799 * 10**6
-"""The end of the year 9999."""
-
-
 def _is_sound(timeline: Timeline) -> bool:
-    times = (0, timeline.began_at_us, timeline.ended_at_us, _LATEST_US)
-    return timeline.slice_us > 0 and sorted(times) == list(times)
+    times_us = (timeline.began_at_us, timeline.ended_at_us)
+    return (
+        timeline.slice_us > 0
+        and all(map(is_possible_time, times_us))
+        and sorted(times_us) == list(times_us)
+    )
 
 
 def _not_single(name: str, run: SavedRun) -> str:

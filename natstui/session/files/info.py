@@ -18,9 +18,9 @@ from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted, Record
 from natstui.parsing import reason
 from natstui.session.files.folder import INFO, reading
+from natstui.units import is_possible_time
 
 _MOST_BYTES = 1 << 20
-_YEAR_9999_US = 253_370_764_800_000_000
 NOT_AS_WRITTEN = "is damaged, or was changed by something else than natstui"
 _USERINFO = re.compile(r"//[^/@\s]*@")
 
@@ -135,8 +135,14 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
         info = decoder_of(SessionInfo).decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SessionError(f"{what} is damaged: {reason(error)}") from error
-    if not 0 <= info.started_at_us < _YEAR_9999_US:
-        raise SessionError(f"{what} is damaged: its start time is not possible")
+    times_us = {
+        "start": info.started_at_us,
+        "end": info.ended_at_us,
+        "last deletion": None if info.dropped is None else info.dropped.until_at_us,
+    }
+    for name, at_us in times_us.items():
+        if at_us is not None and not is_possible_time(at_us):
+            raise SessionError(f"{what} is damaged: its {name} time is not possible")
     return info
 
 

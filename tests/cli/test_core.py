@@ -70,6 +70,16 @@ async def ended(process: Process) -> tuple[list[str], str]:
     return out.decode(errors="replace").splitlines(), err.decode()
 
 
+@pytest.mark.parametrize("header", ["A: b\r\nC: d", "A: b\nC: d", "A b: c", ": c", "A"])
+@pytest.mark.parametrize("words", [("pub", "s", "x"), ("request", "s", "x"), ("reply", "s", "x")])
+async def test_a_header_that_is_none_is_refused_before_anything_is_sent(
+    words: tuple[str, ...], header: str, nats_server: Broker, tmp_path: Path
+) -> None:
+    refused = await run(Shell(nats_server.url, tmp_path), *words, "--header", header)
+    assert refused.returncode == 2, refused.stderr
+    assert "write it as NAME:VALUE, without a blank in NAME, on one line" in refused.stderr
+
+
 async def test_what_is_published_arrives_with_headers_and_is_journalled_once(
     shell: Shell, nats_server: Broker
 ) -> None:

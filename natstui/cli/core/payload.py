@@ -15,6 +15,7 @@ from pathlib import Path
 
 from natstui.errors import UsageError
 from natstui.files import MOST_PAYLOAD_BYTES, read_given, read_stdin
+from natstui.jetstream.connection.nats_client import is_header
 
 _PLACE = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
 _PLACES = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random LEAST MOST"
@@ -49,8 +50,10 @@ def given_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     pairs = []
     for text in texts:
         name, colon, value = text.partition(":")
-        if not colon or not name.strip():
-            raise UsageError(f"--header {text!r}: write it as NAME:VALUE")
+        if not colon or not is_header(name.strip(), value.strip()):
+            raise UsageError(
+                f"--header {text!r}: write it as NAME:VALUE, without a blank in NAME, on one line"
+            )
         pairs.append((name.strip(), value.strip()))
     return tuple(pairs)
 

@@ -69,6 +69,11 @@ def status_of(headers: Mapping[str, str] | None) -> str | None:
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
+def is_header(name: str, text: str) -> bool:
+    """Tell whether a message can have this header: a name without blanks, a text on one line."""
+    return bool(_HEADER_NAME.fullmatch(name)) and "\r" not in text and "\n" not in text
+
+
 class Pairs(dict[str, str]):
     """Headers to send as they are, repeated names included, which a plain dict cannot hold.
 
@@ -87,7 +92,7 @@ class Pairs(dict[str, str]):
         """Return them as they are sent; raises BadHeaderError for what no header can be."""
         lines = [b"NATS/1.0"]
         for name, text in self._pairs:
-            if not _HEADER_NAME.fullmatch(name) or "\r" in text or "\n" in text:
+            if not is_header(name, text):
                 raise nats.errors.BadHeaderError(name)
             lines.append(f"{name}: {text}".encode("utf-8", "surrogateescape"))
         return b"\r\n".join((*lines, b"", b""))

@@ -168,9 +168,10 @@ async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: B
         async with asyncio.timeout(60):
             while (await js.stream_info("OBJ_B")).state.messages < 5:
                 await asyncio.sleep(0.05)
+        # Whoever writes into the pipe has stalled, and leaves it open.
         process.send_signal(signal.SIGTERM)
-        process.stdin.close()
         assert await asyncio.to_thread(process.wait, 60) == 128 + signal.SIGTERM
+        process.stdin.close()
         assert (await js.stream_info("OBJ_B")).state.messages == 2
         assert (await store.get("f")).data == b"before"
 

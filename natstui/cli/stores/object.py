@@ -249,10 +249,11 @@ def put(
 
 
 def _source(file: str) -> BinaryIO:
+    # Without a buffer: at its end, Python waits for a thread that fills one.
     if file == "-":
-        return sys.stdin.buffer
+        return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     try:
-        return user_path(file).open("rb")
+        return user_path(file).open("rb", buffering=0)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
 

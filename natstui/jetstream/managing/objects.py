@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, BinaryIO
 
 from nats.nuid import NUID
@@ -102,9 +104,31 @@ async def put_object(
 
 
 async def _read(file: BinaryIO) -> bytes:
-    """Return the next bytes of a file to put, none at its end; raises UsageError."""
+    """Return the next chunk of a file to put, nothing at its end; raises UsageError.
+
+    It is read in a thread that nothing waits for: a pipe may stall for ever.
+    """
+    loop = asyncio.get_running_loop()
+    chunk: asyncio.Future[bytes] = loop.create_future()
+
+    def settle(read: Callable[[], None]) -> None:
+        if not chunk.done():
+            read()
+
+    def run() -> None:
+        content = bytearray()
+        try:
+            while len(content) < CHUNK_BYTES and (part := file.read(CHUNK_BYTES - len(content))):
+                content += part
+            result = partial(chunk.set_result, bytes(content))
+        except OSError as error:
+            result = partial(chunk.set_exception, error)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=run, name="file to put", daemon=True).start()
     try:
-        return await asyncio.to_thread(file.read, CHUNK_BYTES)
+        return await chunk
     except OSError as error:
         raise UsageError(f"the file cannot be read to its end: {error.strerror}") from error
 

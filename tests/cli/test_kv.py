@@ -60,6 +60,27 @@ async def test_what_is_put_here_is_read_with_another_client(
         assert [one.operation for one in await kv.history("a.b")] == ["PURGE"]
 
 
+def test_a_bucket_is_deleted_under_its_own_name(shell: Shell) -> None:
+    for group, what, prefix in (("kv", "bucket", "KV_"), ("object", "object store", "OBJ_")):
+        for bucket in ("R", "T"):
+            shell.ok(group, "add", bucket)
+        asked = shell.run(group, "rm", "R")
+        assert asked.returncode == 5 and f"this will delete {what} R: " in asked.stderr
+        assert prefix not in asked.stderr
+        refused = shell.run(group, "rm", "R", "--confirm", "T")
+        assert refused.returncode == 5 and "'T' is not 'R': nothing was changed" in refused.stderr
+        shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+        production = shell.run(group, "rm", "R", "--yes")
+        del shell.environment["NATSTUI_CONNECTION_PRODUCTION"]
+        assert production.returncode == 5 and "say --confirm R" in production.stderr
+        done = shell.run(group, "rm", "R", "--confirm", "R")
+        assert (done.returncode, done.stdout) == (0, f"{what} R deleted\n"), done.stderr
+        # Scripts confirm with the name of the stream.
+        shell.ok(group, "rm", "T", "--confirm", f"{prefix}T")
+        gone = shell.run(group, "rm", "R", "--yes")
+        assert gone.returncode == 4 and f"there is no {what} R" in gone.stderr
+
+
 async def test_a_stream_that_only_has_the_name_of_a_bucket_is_neither_deleted_nor_sealed(
     shell: Shell,
 ) -> None:

@@ -149,9 +149,16 @@ def session_change(
 ) -> ChangeResult:
     """Do a change once the user confirmed what the writer wants confirmed; raises Refused."""
     shown = session.run(lambda writer: preview(writer, change))
+    return apply_shown(session, change, shown, confirmed_name(session.connection, shown, flags))
+
+
+def apply_shown(
+    session: WriterSession, change: Change, shown: Confirmation, name: str | None
+) -> ChangeResult:
+    """Do a change of what was shown; `name` is what the user typed. Raises Refused."""
     confirmed = dataclasses.replace(
         change,
-        confirmed=confirmed_name(session.connection, shown, flags),
+        confirmed=name,
         created_at_us=shown.created_at_us,
         place=shown.place,
         previewed_msgs=shown.most_msgs,

@@ -75,7 +75,7 @@ def add(connection: Connection, bucket: str, options: BucketOptions, **words: An
 @connection_options
 def rm(connection: Connection, bucket: str, **words: Any) -> None:
     """Delete the bucket BUCKET and its contents."""
-    delete_bucket(connection, f"{KV}{given_bucket(bucket)}", words)
+    delete_bucket(connection, KV, given_bucket(bucket), words)
 
 
 def _value_options(command: Any) -> Any:

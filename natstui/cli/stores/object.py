@@ -356,7 +356,7 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
     """Delete the file NAME of BUCKET. Without NAME: BUCKET and all its files."""
     bucket = given_bucket(bucket)
     if name is None:
-        delete_bucket(connection, f"{OBJECTS}{bucket}", words)
+        delete_bucket(connection, OBJECTS, bucket, words)
         return
 
     async def work(writer: Writer, confirmed: str | None) -> ChangeResult:

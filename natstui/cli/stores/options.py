@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,16 +14,20 @@ from natstui.clean import clean_line
 from natstui.cli.complete import buckets, keys
 from natstui.cli.manage.writing import (
     WriterSession,
+    apply_shown,
     change_confirmed,
+    confirmed_name,
     print_changed,
     refuse_read_only,
-    session_change,
 )
 from natstui.config import Connection
-from natstui.errors import Refused, UsageError
+from natstui.errors import NotFound, Refused, UsageError
+from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
+    KV,
     MOST_HISTORY,
+    OBJECTS,
     BucketOptions,
     is_bucket,
     is_bucket_stream,
@@ -125,13 +130,32 @@ def make_bucket(connection: Connection, config: Config, words: dict[str, Any]) -
     print_changed(change_confirmed(connection, change, words), words["as_json"])
 
 
-def delete_bucket(connection: Connection, stream: str, words: dict[str, Any]) -> None:
-    """Delete the stream of a bucket or a store when that is confirmed, and print it."""
+def delete_bucket(connection: Connection, prefix: str, bucket: str, words: dict[str, Any]) -> None:
+    """Delete a bucket or a store when that is confirmed, and print it."""
+    what, stream = f"{_KINDS[prefix]} {bucket}", f"{prefix}{bucket}"
     refuse_read_only(connection, words["read_only"])
     with WriterSession(connection) as session:
-        check_bucket_stream(session.run(lambda writer: read_config(writer, "stream", stream)))
+        try:
+            config = session.run(lambda writer: read_config(writer, "stream", stream))
+        except NotFound as error:
+            raise NotFound(f"there is no {what}", err_code=error.err_code) from error
+        check_bucket_stream(config)
         change = Change(0, "delete_stream", stream)
-        print_changed(session_change(session, change, words), words["as_json"])
+        shown = session.run(lambda writer: preview(writer, change))
+        question = f"this will delete {what}: {'; '.join(shown.lines)}"
+        if connection.production:
+            question += "; this is production"
+        asked = replace(shown, name=bucket, question=question)
+        typed = confirmed_name(connection, asked, words)
+        # Scripts may name the stream: it is what the NATS CLI lists.
+        if typed not in (bucket, stream):
+            raise Refused(f"not confirmed: {typed!r} is not {bucket!r}: nothing was changed")
+        deleted = apply_shown(session, change, shown, stream)
+    print_changed(replace(deleted, text=f"{what} deleted"), words["as_json"])
+
+
+_KINDS = {KV: "bucket", OBJECTS: "object store"}
+"""Beginning of the name of a stream → what the stream is."""
 
 
 def check_bucket_stream(config: Config) -> None:

@@ -19,8 +19,8 @@ from natstui.cli.manage.writing import (
     refuse_read_only,
     run_with_writer,
 )
+from natstui.cli.options import WrittenPath, connection_options
 from natstui.cli.options import as_json as json_flag
-from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
@@ -108,7 +108,7 @@ def stoppable(
 
 @command("backup")
 @stream_name
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", type=WrittenPath())
 @consumers_option
 @rate_option
 @json_flag
@@ -142,7 +142,7 @@ def stream_backup(
 
 
 @command()
-@click.argument("words", metavar="[verify] DIR", nargs=-1, required=True)
+@click.argument("words", metavar="[verify] DIR", nargs=-1, required=True, type=WrittenPath())
 @consumers_option
 @rate_option
 @json_flag

@@ -21,7 +21,7 @@ from natstui.cli.manage.writing import (
     run_with_writer,
     write_confirmed,
 )
-from natstui.cli.options import SEQUENCE, ConnectionFlags, connection_options
+from natstui.cli.options import SEQUENCE, ConnectionFlags, WrittenPath, connection_options
 from natstui.cli.sections import Group, command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.text_table import print_rows
@@ -74,7 +74,7 @@ _TO = (
     click.option("--to-subject", metavar="SUBJECT", help="Publish all messages to this subject."),
     click.option("--to-stream", metavar="NAME",
         help="Refuse copies unless this stream stores them."),
-    click.option("--to-file", metavar="FILE",
+    click.option("--to-file", metavar="FILE", type=WrittenPath(),
         help="Write the messages to a file, one line of JSON each."),
     click.option("--to-context", metavar="NAME",
         help="Copy to another system: the name of its context."),

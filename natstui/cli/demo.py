@@ -19,6 +19,7 @@ from typing import IO
 import click
 
 from natstui.children import own_program
+from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.errors import BrokerFailed, UsageError
@@ -136,7 +137,7 @@ def _end_servers(group: int) -> None:
 @command()
 @click.option(
     "--store",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=WrittenPath(Path, file_okay=False),
     help="Keep streams and messages in this folder, one subfolder per server (default: a "
     "temporary one).",
 )

@@ -47,6 +47,21 @@ class WholeNumber(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
+class WrittenPath(click.Path):
+    """The type of an option or argument that names a file or folder to write."""
+
+    def __init__(self, path_type: type[Any] | None = None, *, file_okay: bool = True) -> None:
+        super().__init__(readable=False, file_okay=file_okay, path_type=path_type)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; raises click.BadParameter for -, which is stdout elsewhere."""
+        if os.fspath(value) == "-":
+            self.fail(
+                "- is not stdout here: for a file or folder of that name, write ./-", param, ctx
+            )
+        return super().convert(value, param, ctx)
+
+
 COUNT, COUNT_OR_ZERO = WholeNumber(1, LARGEST), WholeNumber(0, LARGEST)
 """Types of options that count."""
 SEQUENCE, SEQUENCE_OR_ZERO = WholeNumber(1, LARGEST_UNSIGNED), WholeNumber(0, LARGEST_UNSIGNED)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 from natstui.cli.root import root
 from tests.hostile_commands import commands
@@ -122,6 +124,27 @@ def files_named() -> Iterator[tuple[str, str]]:
             if isinstance(option.type, click.Path) or "FILE" in metavar or "DIR" in metavar:
                 is_option = isinstance(option, click.Option)
                 yield name, option.opts[-1] if is_option else metavar or "FILE"
+
+
+NOT_STDOUT = {
+    "object get": "has - for stdout",
+    "screenshot": "is no command",
+    "context": "names no path",
+    "--sessions": "is a folder that is read as well",
+}
+"""Cases, or their last option, where - is no mistake."""
+
+
+def test_what_is_written_is_never_named_as_stdout_is() -> None:
+    for name, case in WRITINGS.items():
+        words = case.words.split()
+        before = words[words.index("{target}") - 1] if "{target}" in words else words[0]
+        if before in NOT_STDOUT or any(name.startswith(start) for start in NOT_STDOUT):
+            continue
+        places = defaultdict(lambda: "x", target="-")
+        given = [word.format_map(places) for word in words]
+        refused = CliRunner().invoke(root, given)
+        assert refused.exit_code == 2 and "- is not stdout here" in refused.output, name
 
 
 def test_every_file_that_a_command_can_be_given_is_written_in_a_case_or_only_read() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
-from natstui.cli.options import connection_options
+from natstui.cli.options import WrittenPath, connection_options
 from natstui.cli.sections import option_in
 from natstui.errors import UsageError
 from natstui.units import duration_text
@@ -61,7 +61,13 @@ _OF_NATS_BENCH = (
     click.option("--purge", is_flag=True, hidden=True),
     click.option("--persistasync", is_flag=True, hidden=True),
     _load("--max-outstanding-acks", metavar="N", help="Batches in flight of pub fast."),
-    _result("--csv", "csv_file", metavar="FILE", help="Write a row for each worker."),
+    _result(
+        "--csv",
+        "csv_file",
+        metavar="FILE",
+        type=WrittenPath(),
+        help="Write a row for each worker.",
+    ),
     _result("--progress/--no-progress", default=True, help="Show a progress line during the run."),
 )
 """What `nats bench` has besides, by its words."""

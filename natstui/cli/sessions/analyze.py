@@ -22,6 +22,7 @@ from natstui.analysis.report.sections import (
 )
 from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import recordings
+from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
@@ -156,14 +157,17 @@ def _is_place(word: str) -> bool:
     "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=recordings
 )
 @click.option(
-    "--out", help="Folder or URL of the tables; they are kept, so the next run is quicker."
+    "--out",
+    metavar="TEXT",
+    type=WrittenPath(),
+    help="Folder or URL of the tables; they are kept, so the next run is quicker.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--html", "page_file", type=click.Path(path_type=Path), help="Write a report page.")
+@click.option("--html", "page_file", type=WrittenPath(Path), help="Write a report page.")
 @click.option(
     "--notebook",
     "notebook_file",
-    type=click.Path(path_type=Path),
+    type=WrittenPath(Path),
     help="Write a Jupyter notebook that loads the tables and draws the main pictures.",
 )
 @click.option("--baseline", multiple=True, metavar="NAME", help="Session to compare others with.")
@@ -205,8 +209,10 @@ def _is_place(word: str) -> bool:
     help="Maven packages for Spark to download, as for s3a:// or a table format.",
 )
 @click.option("--jars", multiple=True, metavar="FILE", help="Jar files for Spark to load.")
-@click.option("--scratch", help="Folder for temporary data of Spark.")
-@click.option("--log", help="File for the log of Spark.")
+@click.option(
+    "--scratch", metavar="TEXT", type=WrittenPath(), help="Folder for temporary data of Spark."
+)
+@click.option("--log", metavar="TEXT", type=WrittenPath(), help="File for the log of Spark.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")
 @click.pass_context
 def analyze(

@@ -12,6 +12,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import session_name
 from natstui.cli.json_line import print_json
+from natstui.cli.options import WrittenPath
 from natstui.cli.sections import Group, command
 from natstui.cli.sessions.options import library_options, print_session, progress, session_object
 from natstui.errors import DamagedSession, Refused
@@ -216,7 +217,7 @@ def _print_verdict(verdict: Verdict) -> None:
 
 @sessions.command()
 @session_name
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=WrittenPath(Path), required=False)
 @library_options
 @click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the file and its size as JSON.")
@@ -264,7 +265,7 @@ def format_() -> None:
     "target",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=WrittenPath(Path),
     help="New folder for the tables.",
 )
 @click.option(

@@ -14,7 +14,7 @@ from typing import IO, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.options import ConnectionFlags, watching_flags
+from natstui.cli.options import ConnectionFlags, WrittenPath, watching_flags
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import print_recorded
 from natstui.engine.headless import ConnectionLog, record_server
@@ -142,7 +142,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 @click.option(
     "--log-file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=WrittenPath(Path),
     help="Write the log to this file, not to stderr.",
 )
 @click.option(

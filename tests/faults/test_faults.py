@@ -30,9 +30,9 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State, folded
 from natstui.model.records.record import Record
 from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.read.judged import recorded_findings
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
+from natstui.session.share.recorded_findings import recorded_findings
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.analysis.jobs import natstui

@@ -22,9 +22,10 @@ from natstui.session.files.folder import segments
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.files.segment import read_content
 from natstui.session.library import summaries
-from natstui.session.read.judged import changes_of, recorded_findings
+from natstui.session.read.judged import changes_of
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
+from natstui.session.share.recorded_findings import recorded_findings
 from natstui.session.share.verify import verify
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings

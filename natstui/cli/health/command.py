@@ -239,7 +239,7 @@ def _recorded(
     from natstui.cli.health.report import report_on
     from natstui.cli.sessions.options import library, progress
     from natstui.session.library import find
-    from natstui.session.read.judged import recorded_findings
+    from natstui.session.share.recorded_findings import recorded_findings
 
     if flags.server or flags.context or flags.profile or flags.account:
         raise UsageError(

@@ -93,19 +93,29 @@ def load_context(name: str) -> Context:
     Raises UsageError when there is none, when it is not JSON, or when it asks for what natstui
     cannot do.
     """
+    path, values = _values(name)
+    return Context(context_name(name), path, _fields(values, path))
+
+
+def context_servers(name: str) -> str:
+    """Return the addresses in a context as its file has them; raises UsageError without a file."""
+    _, values = _values(name)
+    return str(values.get("url") or "")
+
+
+def _values(name: str) -> tuple[Path, dict[str, Any]]:
     path = user_path(name) if name.endswith(".json") else context_path(name)
-    name = context_name(name)
     try:
         values = parse_json(read_plain(path, MOST_BYTES))
     except FileNotFoundError as error:
-        raise UsageError(_unknown(name, path)) from error
+        raise UsageError(_unknown(context_name(name), path)) from error
     except OSError as error:
         raise UsageError(f"the context {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"the context {path} is not JSON: {clean_line(str(error))}") from error
     if not isinstance(values, dict):
         raise UsageError(f"the context {path} is not a JSON object")
-    return Context(name, path, _fields(values, path))
+    return path, values
 
 
 def context_name(text: str) -> str:

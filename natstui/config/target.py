@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
-from natstui.config.contexts import context_name, load_context, selected_context
+from natstui.config.contexts import context_name, context_servers, load_context, selected_context
 from natstui.config.load import LoadedSettings
 from natstui.config.references import expand, file_of, resolve_secret
 from natstui.config.servers import parse_servers
-from natstui.config.settings import ConnectionPart, System
+from natstui.config.settings import ConnectionPart, Profile, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -223,16 +223,24 @@ def _marking_profile(
 
     It is the same system where the profile names the same context, or one of the addresses.
     """
+    places = {address.place for address in parse_servers(connection.servers)}
     for name, profile in loaded.settings.profiles.items():
         if not profile.production:
             continue
         if profile.context and context_name(profile.context) == values.get("context"):
             return name
-        if profile.server:
-            marked = {address.url for address in parse_servers((profile.server,))}
-            if not marked.isdisjoint(connection.servers):
-                return name
+        if not places.isdisjoint(_places_of(profile)):
+            return name
     return None
+
+
+def _places_of(profile: Profile) -> set[str]:
+    """Return the addresses that a profile leads to; none of a context that cannot be read."""
+    try:
+        servers = profile.server or (context_servers(profile.context) if profile.context else "")
+        return {address.place for address in parse_servers((servers,))} if servers else set()
+    except UsageError:
+        return set()
 
 
 def of_account(connection: Connection, account: str) -> Connection:

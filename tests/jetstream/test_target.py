@@ -251,15 +251,21 @@ def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
         "[profiles.edge]\nserver = 'nats://e1, nats://e2'\nproduction = true\n"
         "[profiles.lab]\nserver = 'nats://lab'\n"
         "[profiles.spare]\ncontext = 'prod'\nproduction = false\n"
+        "[profiles.lost]\ncontext = 'nowhere'\nproduction = true\n"
+        "[profiles.broken]\ncontext = 'broken'\nproduction = true\n"
     )
     path = str(desk.nats / "context" / "prod.json")
     assert desk.connection(profile="live").production
-    for named in ({"context": "prod"}, {"context": path}, {"server": "nats://u:p@e2:4222"}):
+    for named in (
+        {"context": "prod"}, {"context": path}, {"server": "nats://u:p@e2:4222"},
+        {"server": "tls://p2"},
+    ):  # fmt: skip
         assert desk.connection(**named).production, named
     assert desk.origin("production", context="prod") == "profile live"
     for name in ("prod", path):
         assert context_alone(load(desk.file), name).production
     desk.context("edge", url="e1")
+    desk.context("broken", url=7)
     assert desk.connection(context="edge").production
     assert context_alone(load(desk.file), "edge").production
     for named in ({"context": "other"}, {"profile": "lab"}, {"server": "nats://other"}):

@@ -1,6 +1,7 @@
 """Write the pages of `docs/` that are generated: `python .ci/docs.py`, after a change of either.
 
-`findings.md` is made from the catalogue, `command-line.md` and `man/` from the commands.
+`findings.md` is made from the catalogue, `columns.md` from the tables of columns,
+`command-line.md` and `man/` from the commands.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from click_man.man import ManPage
@@ -15,6 +17,11 @@ from click_man.man import ManPage
 from natstui import __version__
 from natstui.cli.root import root
 from natstui.cli.sections import Command, Group
+from natstui.model.columns.column import Column, json_fields
+from natstui.model.columns.connections import CONNECTION_COLUMNS
+from natstui.model.columns.consumers import CONSUMER_COLUMNS
+from natstui.model.columns.servers import SERVER_COLUMNS
+from natstui.model.columns.streams import STREAM_COLUMNS
 from natstui.model.findings.catalogue.document import catalogue_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -29,14 +36,46 @@ Generated from the commands. `natstui help COMMAND` prints the same, and so does
 natstui-stream-add` once natstui is installed. Commands that connect also have these options:
 
 """
+COLUMNS = """\
+# Columns and fields
+
+Generated from the tables of columns. Columns are on the screens and in the tables of commands.
+Fields are those of `natstui watch --json`; `stream find --where` and `consumer find --where` read
+them, and `natstui watch --schema` prints their types.
+"""
 
 
 def pages() -> dict[str, str]:
     """Return each generated page by its file name."""
-    written = {"findings.md": catalogue_text(), "command-line.md": command_line_text()}
+    written = {
+        "findings.md": catalogue_text(),
+        "columns.md": columns_text(),
+        "command-line.md": command_line_text(),
+    }
     context = click.Context(root, info_name="natstui")
     manuals = {f"man/{_page_name(it)}.1": _manual(it) for it in _contexts(context)}
     return written | manuals
+
+
+def columns_text() -> str:
+    """Return the columns and fields of every entity, in Markdown."""
+    tables: dict[str, Iterable[Column[Any]]] = {
+        "Streams": STREAM_COLUMNS,
+        "Consumers": CONSUMER_COLUMNS,
+        "Servers": SERVER_COLUMNS,
+        "Connections": CONNECTION_COLUMNS,
+    }
+    return COLUMNS + "".join(f"\n## {name}\n\n{_table(of)}" for name, of in tables.items())
+
+
+def _table(columns: Iterable[Column[Any]]) -> str:
+    lines = ["| column | shows |", "|---|---|"]
+    lines += [f"| {it.title} | {_plain(it.help)} |" for it in columns if it.title]
+    fields = json_fields(columns)
+    if fields:
+        lines += ["", "| field | value |", "|---|---|"]
+        lines += [f"| `{field.name}` | {_plain(field.help)} |" for field in fields]
+    return "\n".join(lines) + "\n"
 
 
 def command_line_text() -> str:

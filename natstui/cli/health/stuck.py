@@ -10,7 +10,7 @@ import msgspec
 from natstui.clean import clean_line
 from natstui.cli.health.formats import audit_json, audit_lines, finding_json, paragraph
 from natstui.cli.health.report import Report
-from natstui.cli.watch.consumers import consumer_rows
+from natstui.cli.watch.assets import asset_values, consumer_rows
 from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, fact_text, fact_values
@@ -86,7 +86,7 @@ def explained_json(
             "at_us": report.at_us,
             "status": verdict.word,
             "evidence": verdict.evidence,
-            "state": msgspec.to_builtins(next(consumer_rows(state, [row]))),
+            "state": msgspec.to_builtins(asset_values(next(consumer_rows(state, [row])))),
             "findings": [finding_json(finding) for finding in report.findings],
             "facts": _facts_json(state, row),
             "tap": None if tapped is None else _tap_json(tapped),

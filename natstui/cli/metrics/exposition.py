@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from natstui.clean import escaped
+from natstui.model.columns.column import Column, json_fields
+from natstui.model.columns.consumers import CONSUMER_COLUMNS
+from natstui.model.columns.streams import STREAM_COLUMNS
 from natstui.model.findings.attention import preferred
 from natstui.model.findings.catalogue.consumers import GONE
 from natstui.model.findings.catalogue.streams import S_GONE
@@ -30,34 +33,6 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-_STREAM: tuple[tuple[str, str, str], ...] = (
-    ("total_messages", "stored_msgs", "Messages stored in a stream"),
-    ("total_bytes", "stored_bytes", "Bytes stored in a stream"),
-    ("first_seq", "first_seq", "First sequence of a stream"),
-    ("last_seq", "last_seq", "Last sequence of a stream"),
-    ("consumer_count", "consumers_count", "Consumers of a stream"),
-    ("subject_count", "subjects_count", "Subjects stored in a stream"),
-)
-"""Name behind `jetstream_stream_`, the column, and the help."""
-
-_CONSUMER: tuple[tuple[str, str, str], ...] = (
-    ("delivered_consumer_seq", "delivered_consumer_seq", "Deliveries, redeliveries included"),
-    ("delivered_stream_seq", "delivered_stream_seq", "Highest stream sequence delivered"),
-    ("num_ack_pending", "ack_pending_msgs", "Delivered and not yet acknowledged messages"),
-    ("num_redelivered", "redelivered_msgs", "Messages delivered more than once, not acked"),
-    ("num_waiting", "waiting_pulls_count", "Open pull requests"),
-    ("num_pending", "pending_msgs", "Matching messages that were never delivered"),
-    (
-        "ack_floor_stream_seq",
-        "ack_floor_stream_seq",
-        "Stream sequence up to which all messages were acked, terminated or dropped",
-    ),
-    (
-        "ack_floor_consumer_seq",
-        "ack_floor_consumer_seq",
-        "Delivery sequence up to which all deliveries were acked, terminated or dropped",
-    ),
-)
 _CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
     ("last_delivery_seconds", "delivered_at_us", "Seconds since the last delivery"),
     ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
@@ -179,8 +154,8 @@ class Exposition:
         self._streams = _kept(self._streams, len(columns.name))
         rows = _fresh(state, columns, state.unreachable_streams, columns.name, now_us)
         labels = [self._stream_labels(columns.name[row], columns.leader[row]) for row in rows]
-        for name, column, text in _STREAM:
-            values = getattr(columns, column)
+        for name, text, stored in _stored_metrics(STREAM_COLUMNS):
+            values = getattr(columns, stored)
             yield from _family(
                 f"jetstream_stream_{name}", text, labels, [values[row] for row in rows]
             )
@@ -202,8 +177,8 @@ class Exposition:
             labels.append(
                 self._consumer_labels(stream, name, columns.leader[row], described, of_stream)
             )
-        for name, column, text in _CONSUMER:
-            values = getattr(columns, column)
+        for name, text, stored in _stored_metrics(CONSUMER_COLUMNS):
+            values = getattr(columns, stored)
             yield from _family(
                 f"jetstream_consumer_{name}", text, labels, [values[row] for row in rows]
             )
@@ -214,6 +189,13 @@ class Exposition:
             yield from _family(
                 f"jetstream_consumer_{name}", text, [label for label, _ in since], ages
             )
+
+
+def _stored_metrics(columns: Iterable[Column[Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, help and column of the snapshot of each metric."""
+    for field in json_fields(columns):
+        if field.metric:
+            yield field.metric, field.help.rstrip("."), field.name
 
 
 def _newest_of_deleted(findings: Iterable[Finding]) -> list[Finding]:

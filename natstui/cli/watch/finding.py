@@ -6,7 +6,7 @@ import asyncio
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
@@ -22,18 +22,20 @@ from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
-from natstui.cli.watch.consumers import (
-    ConsumerRow,
+from natstui.cli.watch.assets import (
+    asset_values,
     consumer_rows,
     consumer_table,
+    stream_rows,
+    stream_table,
 )
 from natstui.cli.watch.lines import json_line
-from natstui.cli.watch.streams import StreamRow, stream_rows, stream_table
-from natstui.cli.watch.values import values
 from natstui.config import Connection
 from natstui.errors import RequestFailed, UsageError
 from natstui.model.assets.subjects import is_subject, overlap
-from natstui.model.live.age import activity_at_us
+from natstui.model.columns.column import Column, json_fields
+from natstui.model.columns.consumers import CONSUMER_COLUMNS, ConsumerRow
+from natstui.model.columns.streams import STREAM_COLUMNS, StreamRow
 from natstui.model.live.state import State
 from natstui.units import parse_bytes, parse_count, parse_duration_ns, parse_moment
 
@@ -156,8 +158,8 @@ def _print_consumers_away(state: State, stream: str | None) -> None:
     print_away({" ".join(name) for name in away}, refused)
 
 
-def _conditions(kind: type[Found], words: dict[str, Any]) -> list[Condition]:
-    known = [field.name for field in fields(kind)]
+def _conditions(columns: Iterable[Column[Any]], words: dict[str, Any]) -> list[Condition]:
+    known = [field.name for field in json_fields(columns)]
     texts = list(words["conditions"])
     if words["created"]:
         texts.append(f"created_at_us < {words['created']} ago")
@@ -169,15 +171,17 @@ def _matching(rows: Iterable[Found], wanted: Sequence[Wanted], *, invert: bool) 
 
 
 def _all_hold(conditions: Sequence[Condition]) -> Wanted:
-    return lambda row: all(condition.holds(values(row)) for condition in conditions)
+    return lambda row: all(condition.holds(asset_values(row)) for condition in conditions)
 
 
-def _before(text: str | None, at_us: Callable[[Any], int | None]) -> list[Wanted]:
-    """Return what tells whether the last thing happened before a time, or never."""
+def _idle_since(text: str | None) -> list[Wanted]:
+    """Return what tells whether a row was last active before a time, or never."""
     if text is None:
         return []
     limit = parse_condition(f"at_us < {text} ago", ("at_us",))
-    return [lambda row: (found := at_us(row)) is None or limit.holds({"at_us": found})]
+    return [
+        lambda row: row.last_active_at_us is None or limit.holds({"at_us": row.last_active_at_us})
+    ]
 
 
 @command("find")
@@ -197,13 +201,13 @@ def find_streams(connection: Connection, **words: Any) -> None:
     subject = words["subject"]
     if subject is not None and not is_subject(subject):
         raise UsageError(f"--subject: {subject!r} is not a valid subject")
-    wanted: list[Wanted] = [_all_hold(_conditions(StreamRow, words))]
+    wanted: list[Wanted] = [_all_hold(_conditions(STREAM_COLUMNS, words))]
     wanted += [lambda row: not row.stored_msgs] if words["empty"] else []
-    wanted += [lambda row: row.mirror is not None] if words["mirrored"] else []
-    wanted += [lambda row: bool(row.sources)] if words["sourced"] else []
+    wanted += [lambda row: bool(row.config and row.config.mirror)] if words["mirrored"] else []
+    wanted += [lambda row: bool(row.config and row.config.sources)] if words["sourced"] else []
     if subject is not None:
-        wanted.append(lambda row: any(overlap(subject, one) for one in row.subjects or ()))
-    wanted += _before(words["idle"], lambda row: row.last_at_us)
+        wanted.append(lambda row: any(overlap(subject, stored) for stored in row.subjects))
+    wanted += _idle_since(words["idle"])
     state = _seen(connection)
     _print_streams_away(state)
     found = _matching(stream_rows(state), wanted, invert=words["invert"])
@@ -237,14 +241,12 @@ def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None
 def find_consumers(connection: Connection, stream: str | None, **words: Any) -> None:
     """Find consumers that meet every condition. Searches STREAM, or all streams."""
     name = None if stream is None else given_name(stream)
-    wanted: list[Wanted] = [_all_hold(_conditions(ConsumerRow, words))]
-    wanted += [lambda row: row.pull is True] if words["pull"] else []
-    wanted += [lambda row: row.pull is False] if words["push"] else []
+    wanted: list[Wanted] = [_all_hold(_conditions(CONSUMER_COLUMNS, words))]
+    wanted += [lambda row: row.pulls is True] if words["pull"] else []
+    wanted += [lambda row: row.pulls is False] if words["push"] else []
     wanted += [lambda row: row.push_bound is True] if words["bound"] else []
     wanted += [lambda row: row.pinned_client is not None] if words["pinned"] else []
-    wanted += _before(
-        words["idle"], lambda row: activity_at_us(row.delivered_at_us, row.acked_at_us)
-    )
+    wanted += _idle_since(words["idle"])
     state = _seen(connection)
     _print_consumers_away(state, name)
     every = [row for row in consumer_rows(state) if name in (None, row.stream)]

@@ -12,7 +12,12 @@ import msgspec
 
 from natstui.clean import clean_line
 from natstui.cli.text_table import hanging
-from natstui.cli.watch.consumers import ConsumerRow, consumer_table
+from natstui.cli.watch.assets import (
+    ASSET_COLUMNS,
+    asset_values,
+    consumer_table,
+    stream_table,
+)
 from natstui.cli.watch.happened import (
     AdvisoryRow,
     RemovedRow,
@@ -22,7 +27,9 @@ from natstui.cli.watch.happened import (
     happened_sentence,
 )
 from natstui.cli.watch.server import AccountRow, ServerRow, account_sentence, server_sentence
-from natstui.cli.watch.streams import StreamRow, stream_table
+from natstui.model.columns.column import json_fields
+from natstui.model.columns.consumers import ConsumerRow
+from natstui.model.columns.streams import StreamRow
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.units import local_text
 
@@ -44,18 +51,22 @@ _SYSTEM = "Context or profile of this object if several are watched, otherwise a
 
 def json_line(row: Row | SystemRow) -> str:
     """Return a row as one line of printable ASCII: no name can control a terminal."""
-    line = msgspec.json.encode(row)
+    values = asset_values(row) if isinstance(row, StreamRow | ConsumerRow) else row
+    line = msgspec.json.encode(values)
     if line.isascii() and b"\x7f" not in line:
         return line.decode("ascii")
     # Only Python's encoder escapes what is not ASCII, and it is slow.
-    return json.dumps(msgspec.to_builtins(row), separators=(",", ":")).replace("\x7f", "\\u007f")
+    return json.dumps(msgspec.to_builtins(values), separators=(",", ":")).replace(
+        "\x7f", "\\u007f"
+    )
 
 
 def schema_text() -> str:
     """Return the JSON Schema of every kind of line, each field with its meaning."""
-    kinds = (*get_args(Row), SystemRow)
+    rows = (*get_args(Row), SystemRow)
+    kinds = [_struct(cls) if cls in ASSET_COLUMNS else cls for cls in rows]
     _, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    for cls in (*kinds, Peer, Upstream):
+    for cls in (*rows, Peer, Upstream):
         properties = components[cls.__name__]["properties"]
         for name, meaning in _meanings(cls).items():
             properties[name]["description"] = meaning
@@ -71,8 +82,16 @@ def schema_text() -> str:
     return json.dumps(document, indent=2)
 
 
+def _struct(row: type) -> type:
+    """Return the type of the JSON of a stream or consumer."""
+    fields = [(field.name, field.type) for field in json_fields(ASSET_COLUMNS[row])]
+    return msgspec.defstruct(row.__name__, fields, namespace={"__doc__": row.__doc__})
+
+
 def _meanings(cls: type) -> dict[str, str]:
-    """Return field → the docstring under it."""
+    """Return field → the help of its column, or the docstring under it."""
+    if cls in ASSET_COLUMNS:
+        return {field.name: field.help for field in json_fields(ASSET_COLUMNS[cls]) if field.help}
     body = ast.parse(inspect.getsource(cls)).body[0]
     assert isinstance(body, ast.ClassDef)
     meanings: dict[str, str] = {}

@@ -8,12 +8,16 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 
-from natstui.cli.watch.consumers import consumer_freshness, consumer_rows
+from natstui.cli.watch.assets import (
+    Freshness,
+    consumer_freshness,
+    consumer_rows,
+    stream_freshness,
+    stream_rows,
+)
 from natstui.cli.watch.happened import happened_rows
 from natstui.cli.watch.lines import Row
 from natstui.cli.watch.server import server_rows
-from natstui.cli.watch.streams import stream_freshness, stream_rows
-from natstui.cli.watch.values import Freshness
 from natstui.config import Connection
 from natstui.engine.live import beside_polling, polling
 from natstui.errors import RequestFailed, ServerGone

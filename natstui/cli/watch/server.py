@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from natstui.cli.watch.values import values
 from natstui.model.live.age import oldest_row_us
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
 from natstui.units import UNKNOWN, bytes_text, count_text
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ def server_row(state: State) -> ServerRow | None:
         "round_us": cost.round_us if cost else None,
         "oldest_row_us": oldest_row_us(state),
     }
-    return msgspec.convert({**values(link), **computed}, ServerRow)
+    return msgspec.convert({**_values(link), **computed}, ServerRow)
 
 
 def server_sentence(row: ServerRow) -> str:
@@ -123,7 +125,7 @@ def account_row(state: State) -> AccountRow | None:
         "at_us": state.now_at_us,
         "api_requests_per_s": _api_requests_per_s(state),
     }
-    return msgspec.convert({**values(state.account), **computed}, AccountRow)
+    return msgspec.convert({**_values(state.account), **computed}, AccountRow)
 
 
 def _api_requests_per_s(state: State) -> float | None:
@@ -157,3 +159,8 @@ def server_rows(state: State) -> Iterator[ServerRow | AccountRow]:
     for row in (server_row(state), account_row(state)):
         if row is not None:
             yield row
+
+
+def _values(record: DataclassInstance) -> dict[str, object]:
+    """Return field → value."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}

@@ -1,27 +1,370 @@
-"""Titles of the columns of consumers, for screen and command line."""
+"""The columns of consumers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
-CONSUMER_TITLES: Mapping[str, str] = {
-    "name": "CONSUMER",
-    "stream": "STREAM",
-    "status": "STATUS",
-    "mode": "MODE",
-    "life": "LIFE",
-    "ack": "ACK",
-    "pending": "PENDING",
-    "ack_pending": "ACK PEND",
-    "redelivered": "REDEL",
-    "waiting": "WAITING",
-    "delivered_rate": "DELIV/s",
-    "acked_rate": "ACK/s",
-    "lag": "LAG",
-    "drain": "DRAIN",
-    "trend": "PENDING 1m",
-    "floor": "ACK FLOOR s/c",
-    "delivered": "DELIVERED s/c",
-    "activity": "ACTIVE",
-}
-"""Column of a table of consumers → its title."""
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.bench.latency import EMPTY, PERCENTILES, LatencyCounts
+from natstui.model.columns.column import (
+    Column,
+    JsonField,
+    column,
+    config_field,
+    dim,
+    dim_unless,
+    json_column,
+    plain,
+    stored_field,
+)
+from natstui.model.columns.view import ConsumerView
+from natstui.model.findings.catalogue.kind import Level
+from natstui.model.findings.thresholds import NEAR_LAG_S
+from natstui.model.live.ack_times import AckWindow
+from natstui.model.live.age import Lag, activity_at_us, consumer_lag
+from natstui.model.live.limits import is_near, time_to_drain_s
+from natstui.model.live.rates import AckRate, backlog_trend_per_s
+from natstui.model.live.snapshot import ConsumerColumns
+from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRow:
+    """One consumer at one moment: a row of a view."""
+
+    view: ConsumerView
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The name of the consumer."""
+        return self.view.columns.name[self.index]
+
+    @property
+    def stream(self) -> str:
+        """The stream that it reads."""
+        return self.view.columns.stream[self.index]
+
+    @property
+    def config(self) -> ConsumerConfiguration | None:
+        """The configuration, if it is known."""
+        return self.view.config(self.index)
+
+    @property
+    def pulls(self) -> bool | None:
+        """Whether clients pull; None where that is not known."""
+        return None if self.config is None else self.config.pull
+
+    @property
+    def pinned_client(self) -> str | None:
+        """The id of the pinned client, if one is pinned."""
+        return self.view.columns.pinned_client[self.index]
+
+    @property
+    def pending_msgs(self) -> int:
+        """Messages that match and were never delivered."""
+        return self.view.columns.pending_msgs[self.index]
+
+    @property
+    def last_active_at_us(self) -> int | None:
+        """When it last delivered or had something acked, UTC; None for never."""
+        columns = self.view.columns
+        return activity_at_us(columns.delivered_at_us[self.index], columns.acked_at_us[self.index])
+
+    @property
+    def sampled_ago_s(self) -> float:
+        """The age of these values."""
+        sampled_mono_us = self.view.columns.sampled_mono_us[self.index]
+        return (self.view.now_mono_us - sampled_mono_us) / 1e6
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether its values could not be refreshed."""
+        return self.view.stale_s(self.index) is not None
+
+    @property
+    def push_bound(self) -> bool | None:
+        """Whether a subscriber has the deliver subject; None for a pull consumer."""
+        config = self.config
+        return None if config is None or config.pull else self.view.columns.push_bound[self.index]
+
+    @property
+    def acks(self) -> AckRate:
+        """How many messages a second are acked."""
+        return self.view.acks(self.index)
+
+    @property
+    def delivered_msgs_per_s(self) -> float | None:
+        """Deliveries per second, redeliveries included."""
+        return self.view.per_s(self.index, "delivered_consumer_seq")
+
+    @property
+    def ack_window(self) -> AckWindow | None:
+        """The sampled times from delivery to acknowledgement; None where none is sampled."""
+        created_at_us = self.view.columns.created_at_us[self.index]
+        name = (self.stream, self.name)
+        return self.view.state.evidence.acks(name, created_at_us, self.view.now_at_us)
+
+    @property
+    def ack_times(self) -> LatencyCounts:
+        """The same times, counted."""
+        window = self.ack_window
+        return EMPTY if window is None else window.times
+
+    @property
+    def lag(self) -> Lag | None:
+        """Age of the next message to deliver."""
+        return consumer_lag(self.view.state, self.index)
+
+    @property
+    def backlog_trend_per_s(self) -> float | None:
+        """By how much what is pending changes per second."""
+        return backlog_trend_per_s(self.view.state.consumer_history, self.view.key(self.index))
+
+    @property
+    def drained_in_s(self) -> float | None:
+        """Seconds until nothing is pending at the trend of the last 30 s."""
+        return time_to_drain_s(self.pending_msgs, self.backlog_trend_per_s)
+
+
+_stored = partial(stored_field, ConsumerColumns)
+_setting = partial(config_field, ConsumerConfiguration)
+
+
+def _json_stored(name: str, help: str = "", metric: str = "") -> Column[ConsumerRow]:
+    """Return a column of the snapshot that no table shows."""
+    return column(name, "", help, format=str, **_stored(name, metric))
+
+
+def _json_setting(name: str, help: str = "") -> Column[ConsumerRow]:
+    """Return a setting that no table shows."""
+    return column(name, "", help, format=str, **_setting(name))
+
+
+_text: Callable[..., Column[ConsumerRow]] = partial(column, format=plain, numeric=False)
+_number: Callable[..., Column[ConsumerRow]] = partial(column, format=count_text)
+
+
+def _mode_text(pull: bool | None) -> str:
+    return UNKNOWN if pull is None else "pull" if pull else "push"
+
+
+def _life_text(durable: bool | None) -> str:
+    return UNKNOWN if durable is None else "durable" if durable else "ephem"
+
+
+def _max_ack_pending(row: ConsumerRow) -> int | None:
+    config = row.config
+    has_limit = config is not None and config.ack_policy != "none"
+    return config.max_ack_pending_msgs if config is not None and has_limit else None
+
+
+def _ack_pending_text(row: ConsumerRow) -> str:
+    count, limit = row.view.columns.ack_pending_msgs[row.index], _max_ack_pending(row)
+    return f"{count_text(count)}/{count_text(limit)}" if limit else count_text(count)
+
+
+def _ack_pending_level(row: ConsumerRow) -> str:
+    count, limit = row.view.columns.ack_pending_msgs[row.index], _max_ack_pending(row)
+    calm = "" if count else "dim"
+    if not limit:
+        return calm
+    return "bad" if count >= limit else "warn" if is_near(count, limit) else calm
+
+
+def _redelivered_level(row: ConsumerRow) -> str:
+    return "warn" if row.view.columns.redelivered_msgs[row.index] else "dim"
+
+
+def _waiting_text(row: ConsumerRow) -> str:
+    bound = row.push_bound
+    if bound is None:
+        return count_text(row.view.columns.waiting_pulls_count[row.index])
+    return "bound" if bound else "unbound"
+
+
+def _waiting_level(row: ConsumerRow) -> str:
+    bound = row.push_bound
+    if bound is None:
+        return "" if row.view.columns.waiting_pulls_count[row.index] else "dim"
+    return "" if bound else "warn"
+
+
+def _delivered_msgs_per_s(row: ConsumerRow) -> float | None:
+    return row.delivered_msgs_per_s
+
+
+def _acked_msgs_per_s(row: ConsumerRow) -> float | None:
+    return row.acks.per_s
+
+
+def _acked_text(row: ConsumerRow) -> str:
+    acks = row.acks
+    return ("~" if acks.estimated and acks.per_s else "") + rate_text(acks.per_s)
+
+
+def _lag_s(row: ConsumerRow) -> float | None:
+    lag = row.lag
+    return None if lag is None else lag.time_s
+
+
+def _lag_text(row: ConsumerRow) -> str:
+    lag = row.lag
+    if lag is None:
+        return UNKNOWN
+    return ("~" if lag.estimated else "") + duration_text(lag.time_s)
+
+
+def _lag_level(row: ConsumerRow) -> str:
+    lag_s = _lag_s(row)
+    return "dim" if not lag_s else "warn" if lag_s > NEAR_LAG_S else ""
+
+
+def _drain_text(row: ConsumerRow) -> str:
+    time_s, change = row.drained_in_s, row.backlog_trend_per_s
+    if time_s is not None or change is None:
+        return duration_text(time_s)
+    return "growing" if change > 0 else "steady"
+
+
+def _drain_level(row: ConsumerRow) -> str:
+    if row.drained_in_s is not None:
+        return "" if row.pending_msgs else "dim"
+    return "dim" if row.backlog_trend_per_s is None else "warn"
+
+
+def _sequences_text(of: str) -> Callable[[ConsumerRow], str]:
+    def text(row: ConsumerRow) -> str:
+        columns = row.view.columns
+        stream_seq = getattr(columns, f"{of}_stream_seq")[row.index]
+        return f"{stream_seq}/{getattr(columns, f'{of}_consumer_seq')[row.index]}"
+
+    return text
+
+
+def _inactive_s(row: ConsumerRow) -> float | None:
+    return row.view.age_s(row.last_active_at_us)
+
+
+def _json_ack_time(
+    name: str, get: Callable[[LatencyCounts], int | None], help: str = ""
+) -> Column[ConsumerRow]:
+    return json_column(JsonField(name, int | None), lambda row: get(row.ack_times), help)
+
+
+CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
+    json_column(JsonField("schema", Literal[1]), lambda row: 1),
+    json_column(JsonField("kind", Literal["consumer"]), lambda row: "consumer"),
+    _text("name", "CONSUMER", "Name of the consumer.", level=lambda row: "strong",
+          **_stored("name")),
+    _text("stream", "STREAM", "Stream that the consumer reads.", **_stored("stream")),
+    json_column(JsonField("at_us", int), lambda row: row.view.now_at_us),
+    _json_stored("created_at_us", "With stream and name, the identity of a consumer."),
+    _json_setting("description"),
+    _text("status", "STATUS",
+          "What it is doing, or what holds it back; the detail screen shows the evidence.",
+          lambda row: row.view.verdict(row.index).word,
+          level=lambda row: row.view.verdict(row.index).level, json=JsonField("status", str)),
+    json_column(JsonField("status_level", Level),
+                lambda row: row.view.verdict(row.index).level),
+    json_column(JsonField("status_reason", str),
+                lambda row: row.view.verdict(row.index).evidence,
+                "The numbers behind the status."),
+    _text("mode", "MODE", "Pull or push.", format=_mode_text, level=dim, **_setting("pull")),
+    _text("life", "LIFE", "Durable, or ephemeral: deleted when no client uses it.",
+          format=_life_text, level=dim, **_setting("durable")),
+    _text("ack", "ACK", "Which messages must be acknowledged: explicit, all, none.",
+          level=dim, **_setting("ack_policy")),
+    _json_setting("filter_subjects", "Empty: everything in the stream."),
+    _number("pending", "PENDING",
+            "Unprocessed: messages that match and were never delivered (`num_pending`).",
+            level=dim_unless(lambda row: row.pending_msgs),
+            **_stored("pending_msgs", "num_pending")),
+    _number("ack_pending", "ACK PEND",
+            "Delivered and waiting for their acknowledgement, of how many allowed "
+            "(`num_ack_pending`).",
+            text=_ack_pending_text, level=_ack_pending_level,
+            **_stored("ack_pending_msgs", "num_ack_pending",
+                      "Delivered and waiting for their acknowledgement.")),
+    _json_setting("max_ack_pending_msgs"),
+    _number("redelivered", "REDEL",
+            "Messages delivered more than once and not acked (`num_redelivered`).",
+            level=_redelivered_level, **_stored("redelivered_msgs", "num_redelivered")),
+    _number("waiting", "WAITING",
+            "Open pull requests (`num_waiting`); for push: whether a client is subscribed.",
+            text=_waiting_text, level=_waiting_level,
+            **_stored("waiting_pulls_count", "num_waiting", "Open pull requests.")),
+    json_column(JsonField("push_bound", bool | None), lambda row: row.push_bound,
+                "A subscriber listens on the deliver subject; null for a pull consumer."),
+    _json_stored("paused"),
+    _number("delivered_rate", "DELIV/s",
+            "Deliveries per second, redeliveries included: growth of the delivered consumer "
+            "sequence.",
+            _delivered_msgs_per_s, format=rate_text, level=dim_unless(_delivered_msgs_per_s),
+            json=JsonField("delivered_msgs_per_s", float | None)),
+    _number("acked_rate", "ACK/s",
+            "Acks per second: first deliveries minus the growth of ACK PEND and, with max "
+            "deliver, of REDEL, which includes dropped messages; ~: inexact, because of filters "
+            "or gaps.",
+            _acked_msgs_per_s, text=_acked_text, level=dim_unless(_acked_msgs_per_s),
+            json=JsonField("acked_msgs_per_s", float | None,
+                           help="First deliveries minus the growth of what waits, and of "
+                                "dropped messages.")),
+    json_column(JsonField("acked_estimated", bool), lambda row: row.acks.estimated,
+                "Whether acked_msgs_per_s is not exact: with redeliveries and filters, gaps or "
+                "a limit of deliveries."),
+    json_column(JsonField("ack_samples_count", int), lambda row: row.ack_times.total_count,
+                "Sampled acknowledgements of the last five minutes."),
+    _json_ack_time("ack_p50_ns", lambda times: times.percentile_ns(PERCENTILES["p50"]),
+                   "From delivery to acknowledgement, of those samples."),
+    _json_ack_time("ack_p99_ns", lambda times: times.percentile_ns(PERCENTILES["p99"])),
+    _json_ack_time("ack_max_ns", lambda times: times.max_ns),
+    _number("lag", "LAG",
+            "Age of the next message to deliver; ~: estimated from the stream's sequence.",
+            _lag_s, text=_lag_text, level=_lag_level,
+            json=JsonField("lag_s", float | None,
+                           help="Age of the next message to deliver; 0 with nothing pending.")),
+    _number("drain", "DRAIN",
+            "Time until nothing is pending at the trend of the last 30 s; growing: it increases.",
+            lambda row: row.drained_in_s, text=_drain_text, level=_drain_level,
+            dims_unknown=False,
+            json=JsonField("drained_in_s", float | None,
+                           help="Until nothing is pending at the present trend; null if it "
+                                "does not shrink.")),
+    _text("trend", "PENDING 1m",
+          "Pending messages over the last minute, from zero to their own highest.",
+          lambda row: row.pending_msgs, format=count_text),
+    _number("floor", "ACK FLOOR s/c",
+            "Ack floor, stream and consumer sequence: all up to here is acked or dropped.",
+            text=_sequences_text("ack_floor"), level=dim,
+            **_stored("ack_floor_stream_seq", "ack_floor_stream_seq",
+                      "Stream sequence up to which all messages were acked, terminated or "
+                      "dropped.")),
+    _json_stored("ack_floor_consumer_seq",
+                 "Delivery sequence up to which all deliveries were acked, terminated or "
+                 "dropped.",
+                 "ack_floor_consumer_seq"),
+    _number("delivered", "DELIVERED s/c",
+            "Delivered so far, stream and consumer sequence (the latter counts redeliveries).",
+            text=_sequences_text("delivered"), level=dim,
+            **_stored("delivered_stream_seq", "delivered_stream_seq",
+                      "Highest stream sequence delivered.")),
+    _json_stored("delivered_consumer_seq", "Deliveries, redeliveries included.",
+                 "delivered_consumer_seq"),
+    _number("activity", "ACTIVE",
+            "Time since the last delivery or acknowledgement, whichever is later.",
+            _inactive_s, format=duration_text, level=dim),
+    _json_stored("delivered_at_us"),
+    _json_stored("acked_at_us"),
+    _json_stored("pinned_client"),
+    _json_setting("replicas_count"),
+    _json_stored("leader"),
+    _json_stored("peers"),
+    json_column(JsonField("sampled_ago_s", float), lambda row: row.sampled_ago_s,
+                "The age of these values."),
+    json_column(JsonField("stale", bool), lambda row: row.is_stale,
+                "They could not be refreshed."),
+)  # fmt: skip

@@ -1,34 +1,375 @@
-"""Titles of the columns of streams, for screen and command line."""
+"""The columns of streams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
-STREAM_TITLES: Mapping[str, str] = {
-    "name": "STREAM",
-    "status": "STATUS",
-    "kind": "KIND",
-    "subjects": "SUBJECTS",
-    "storage": "STORE",
-    "retention": "RETAINS",
-    "msgs": "MSGS",
-    "bytes": "BYTES",
-    "in": "IN/s",
-    "in_bytes": "B/s",
-    "removed": "OUT/s",
-    "trend": "INGEST 1m",
-    "consumers": "CONS",
-    "first_seq": "FIRST SEQ",
-    "first_age": "OLDEST",
-    "last_seq": "LAST SEQ",
-    "last_age": "NEWEST",
-    "used": "USED",
-    "msgs_used": "MSG%",
-    "bytes_used": "BYTE%",
-    "age_used": "AGE%",
-    "full": "FULL IN",
-    "holes": "HOLES",
-    "leader": "LEADER",
-    "replicas": "REPLICAS",
-}
-"""Column of a table of streams → its title."""
+from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.columns.column import (
+    Column,
+    JsonField,
+    column,
+    config_field,
+    dim,
+    dim_unless,
+    json_column,
+    plain,
+    stored_field,
+)
+from natstui.model.columns.view import StreamView
+from natstui.model.findings.catalogue.kind import Level
+from natstui.model.findings.thresholds import FULL_SOON_S
+from natstui.model.live.limits import Fill, is_near, used_percent
+from natstui.model.live.rates import StreamRates, stream_full_in_s
+from natstui.model.live.snapshot import Peer, StreamColumns
+from natstui.model.servers.replicas import state_of
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
+
+UNLIMITED = "∞"
+_KINDS = {"stream": "stream", "kv": "KV", "object": "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """One stream at one moment: a row of a view."""
+
+    view: StreamView
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The name of the stream."""
+        return self.view.columns.name[self.index]
+
+    @property
+    def config(self) -> StreamConfiguration | None:
+        """The configuration, if it is known."""
+        return self.view.config(self.index)
+
+    @property
+    def rates(self) -> StreamRates:
+        """What flows through it."""
+        return self.view.rates(self.index)
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The subjects that it stores, as far as they are known."""
+        return () if self.config is None else self.config.subjects
+
+    @property
+    def stored_msgs(self) -> int:
+        """Messages stored now."""
+        return self.view.columns.stored_msgs[self.index]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes stored now."""
+        return self.view.columns.stored_bytes[self.index]
+
+    @property
+    def last_active_at_us(self) -> int | None:
+        """When a message was stored last, UTC; None for never."""
+        return self.view.columns.last_at_us[self.index]
+
+    @property
+    def sampled_ago_s(self) -> float:
+        """The age of these values."""
+        sampled_mono_us = self.view.columns.sampled_mono_us[self.index]
+        return (self.view.now_mono_us - sampled_mono_us) / 1e6
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether its values could not be refreshed."""
+        return self.view.stale_s(self.index) is not None
+
+    @property
+    def limit_percents(self) -> dict[str, float]:
+        """The use in % of each limit that is set: msgs, bytes, age."""
+        config, columns, row = self.config, self.view.columns, self.index
+        if config is None:
+            return {}
+        oldest_ns = (self.view.age_s(columns.first_at_us[row]) or 0) * 1e9
+        percents = {
+            "msgs": used_percent(columns.stored_msgs[row], config.max_msgs),
+            "bytes": used_percent(columns.stored_bytes[row], config.max_bytes),
+            "age": used_percent(oldest_ns, config.max_age_ns),
+        }
+        return {which: percent for which, percent in percents.items() if percent is not None}
+
+    @property
+    def used_percent(self) -> float | None:
+        """The use of the message or byte limit that is nearer to its end; None without both."""
+        percents = self.limit_percents
+        return max(
+            (percents[which] for which in ("msgs", "bytes") if which in percents), default=None
+        )
+
+    @property
+    def full_in_s(self) -> float | None:
+        """Seconds until the first of these limits is reached, by the trend; None if never."""
+        config, columns, row = self.config, self.view.columns, self.index
+        if config is None:
+            return None
+        fill = Fill(
+            columns.stored_msgs[row], columns.stored_bytes[row], config.max_msgs, config.max_bytes
+        )
+        return stream_full_in_s(self.view.state.stream_history, self.view.key(row), fill)
+
+
+_stored = partial(stored_field, StreamColumns)
+_setting = partial(config_field, StreamConfiguration)
+
+
+def _json_stored(name: str, help: str = "", metric: str = "") -> Column[StreamRow]:
+    """Return a column of the snapshot that no table shows."""
+    return column(name, "", help, format=str, **_stored(name, metric))
+
+
+def _json_setting(name: str) -> Column[StreamRow]:
+    """Return a setting that no table shows."""
+    return column(name, "", "", format=str, **_setting(name))
+
+
+_text: Callable[..., Column[StreamRow]] = partial(column, format=plain, numeric=False)
+_number: Callable[..., Column[StreamRow]] = partial(column, format=count_text)
+
+
+def _kind_text(row: StreamRow) -> str:
+    config = row.config
+    return UNKNOWN if config is None else "mirror" if config.mirror else _KINDS[config.kind]
+
+
+def _kind_level(row: StreamRow) -> str:
+    return "" if _kind_text(row) == "stream" else "accent"
+
+
+def _subjects_text(row: StreamRow) -> str:
+    config = row.config
+    if config is None:
+        return UNKNOWN
+    if config.mirror:
+        return f"mirror of {config.mirror}"
+    return ", ".join(config.subjects) or f"from {', '.join(config.sources)}"
+
+
+def _in_bytes_per_s(row: StreamRow) -> float | None:
+    return row.rates.in_bytes_per_s
+
+
+def _in_bytes_text(row: StreamRow) -> str:
+    rates = row.rates
+    mark = "~" if rates.in_bytes_estimated and rates.in_bytes_per_s else ""
+    return mark + bytes_text(rates.in_bytes_per_s)
+
+
+def _age_column(key: str, title: str, help: str, stored: str) -> Column[StreamRow]:
+    def age_s(row: StreamRow) -> float | None:
+        return row.view.age_s(getattr(row.view.columns, stored)[row.index])
+
+    return column(key, title, help, age_s, duration_text, dim)
+
+
+def _percent_text(row: StreamRow, percent: float | None) -> str:
+    if row.config is None:
+        return UNKNOWN
+    return UNLIMITED if percent is None else f"{percent:.0f}%"
+
+
+def _used_column(
+    key: str, title: str, help: str, json: JsonField | None = None, *, warns: bool = True
+) -> Column[StreamRow]:
+    which = key.removesuffix("_used")
+
+    def percent(row: StreamRow) -> float | None:
+        return row.limit_percents.get(which)
+
+    def level(row: StreamRow) -> str:
+        return "warn" if warns and is_near(percent(row) or 0, 100) else ""
+
+    return column(
+        key, title, help, percent, str, level,
+        text=lambda row: _percent_text(row, percent(row)), json=json,
+    )  # fmt: skip
+
+
+def _full_text(row: StreamRow) -> str:
+    time_s = row.full_in_s
+    return "full" if time_s == 0 else duration_text(time_s)
+
+
+def _full_level(row: StreamRow) -> str:
+    time_s = row.full_in_s
+    return "warn" if time_s is not None and time_s < FULL_SOON_S else ""
+
+
+def _holes_text(row: StreamRow) -> str:
+    lost_msgs = row.view.columns.lost_msgs[row.index]
+    deleted_msgs = row.view.columns.deleted_msgs[row.index]
+    return f"{count_text(lost_msgs)} lost" if lost_msgs else count_text(deleted_msgs)
+
+
+def _holes_level(row: StreamRow) -> str:
+    columns = row.view.columns
+    return (
+        "bad" if columns.lost_msgs[row.index] else "" if columns.deleted_msgs[row.index] else "dim"
+    )
+
+
+def _peers(row: StreamRow) -> tuple[Peer, ...]:
+    return row.view.columns.peers[row.index]
+
+
+def _leader(row: StreamRow) -> str | None:
+    return row.view.columns.leader[row.index]
+
+
+def _down_count(row: StreamRow) -> int:
+    return sum(1 for peer in _peers(row) if not peer.current or peer.offline)
+
+
+def _leader_text(row: StreamRow) -> str:
+    config, server = row.config, _leader(row)
+    if server is None:
+        away = row.name in row.view.state.unreachable_streams
+        return "no reply" if away else "no leader"
+    count = config.replicas_count if config else len(_peers(row)) + 1
+    return f"{count - _down_count(row)}/{count} {server}" if count > 1 else server
+
+
+def _leader_level(row: StreamRow) -> str:
+    return "bad" if _leader(row) is None or _down_count(row) else "dim"
+
+
+def _replicas_text(row: StreamRow) -> str:
+    server = _leader(row)
+    names = ["no leader"] if server is None else [f"{server}*"]
+    names += [f"{peer.name}{'' if state_of(peer) == 'current' else '!'}" for peer in _peers(row)]
+    return " ".join(names)
+
+
+def _replicas_level(row: StreamRow) -> str:
+    away = any(state_of(peer) != "current" for peer in _peers(row))
+    return "bad" if away or _leader(row) is None else "dim"
+
+
+def _in_msgs_per_s(row: StreamRow) -> float | None:
+    return row.rates.in_msgs_per_s
+
+
+def _removed_msgs_per_s(row: StreamRow) -> float | None:
+    return row.rates.removed_msgs_per_s
+
+
+STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
+    json_column(JsonField("schema", Literal[1]), lambda row: 1),
+    json_column(JsonField("kind", Literal["stream"]), lambda row: "stream"),
+    _text("name", "STREAM", "Name of the stream.", level=lambda row: "strong",
+          **_stored("name")),
+    json_column(JsonField("at_us", int), lambda row: row.view.now_at_us),
+    _json_stored("created_at_us", "With the name, the identity of a stream."),
+    _text("status", "STATUS",
+          "What is wrong with it or with its consumers, the worst first; else what it does. "
+          "+2: two more are wrong: the stream itself, or consumers.",
+          lambda row: row.view.verdict(row.index).word,
+          level=lambda row: row.view.verdict(row.index).level,
+          json=JsonField("status", str, help="What is wrong with it, or what it does.")),
+    json_column(JsonField("status_level", Level),
+                lambda row: row.view.verdict(row.index).level),
+    json_column(JsonField("status_reason", str),
+                lambda row: row.view.verdict(row.index).evidence,
+                "The numbers behind the status."),
+    _text("kind", "KIND",
+          "Stream, mirror, KV bucket or object store (the last two are streams by convention).",
+          text=_kind_text, level=_kind_level, **_setting("kind", "type")),
+    _json_setting("description"),
+    _text("subjects", "SUBJECTS",
+          "Subjects that the stream stores, or the stream that it copies.",
+          text=_subjects_text, level=dim, **_setting("subjects")),
+    _text("storage", "STORE", "File or memory.", level=dim, **_setting("storage")),
+    _text("retention", "RETAINS",
+          "When messages are removed: by limits, once all consumers acked, or once one acked.",
+          level=dim, **_setting("retention")),
+    _json_setting("discard"),
+    _number("msgs", "MSGS", "Messages stored now (`state.messages`).",
+            **_stored("stored_msgs", "total_messages")),
+    _number("bytes", "BYTES", "Bytes stored now (`state.bytes`).", format=bytes_text,
+            **_stored("stored_bytes", "total_bytes")),
+    _number("in", "IN/s",
+            "Messages stored per second: growth of the last sequence between two polls.",
+            _in_msgs_per_s, format=rate_text, level=dim_unless(_in_msgs_per_s),
+            json=JsonField("in_msgs_per_s", float | None)),
+    _number("in_bytes", "B/s",
+            "Bytes stored per second: growth of BYTES; ~: messages were removed meanwhile, so "
+            "that their mean size is added for each of them.",
+            _in_bytes_per_s, text=_in_bytes_text, level=dim_unless(_in_bytes_per_s),
+            json=JsonField("in_bytes_per_s", float | None)),
+    json_column(JsonField("in_bytes_estimated", bool), lambda row: row.rates.in_bytes_estimated,
+                "Messages were removed meanwhile: their bytes are counted by the mean size of "
+                "stored ones."),
+    _number("removed", "OUT/s",
+            "Messages removed per second, by limits, acks, deletes or purges.",
+            _removed_msgs_per_s, format=rate_text, level=dim_unless(_removed_msgs_per_s),
+            json=JsonField("removed_msgs_per_s", float | None)),
+    _text("trend", "INGEST 1m",
+          "Messages stored a second over the last minute, from zero to its own highest.",
+          _in_msgs_per_s, format=rate_text),
+    _number("consumers", "CONS", "Consumers of the stream (`state.consumer_count`).",
+            **_stored("consumers_count", "consumer_count")),
+    _number("first_seq", "FIRST SEQ", "First sequence stored (`state.first_seq`).", format=str,
+            level=dim, **_stored("first_seq", "first_seq")),
+    _age_column("first_age", "OLDEST", "Age of the first message stored (`state.first_ts`).",
+                "first_at_us"),
+    _number("last_seq", "LAST SEQ", "Last sequence stored (`state.last_seq`).", format=str,
+            level=dim, **_stored("last_seq", "last_seq")),
+    _age_column("last_age", "NEWEST", "Age of the last message stored (`state.last_ts`).",
+                "last_at_us"),
+    _json_stored("first_at_us"),
+    _json_stored("last_at_us"),
+    _text("used", "USED",
+          "Use of the message or byte limit that is nearer to its end; ∞ without both.",
+          lambda row: row.used_percent,
+          text=lambda row: _percent_text(row, row.used_percent),
+          level=lambda row: "warn" if is_near(row.used_percent or 0, 100) else "",
+          used_ratio=lambda row: (row.used_percent or 0) / 100),
+    _used_column("msgs_used", "MSG%", "Use of the message limit in %; ∞ without one.",
+                 JsonField("msgs_used_percent", float | None)),
+    _used_column("bytes_used", "BYTE%", "Use of the byte limit in %; ∞ without one.",
+                 JsonField("bytes_used_percent", float | None)),
+    _used_column("age_used", "AGE%",
+                 "Age of the first message in % of the age limit; ∞ without one.", warns=False),
+    _number("full", "FULL IN",
+            "Time until the message or byte limit is reached at the trend of the last 30 s.",
+            lambda row: row.full_in_s, text=_full_text, level=_full_level,
+            json=JsonField("full_in_s", float | None)),
+    _number("holes", "HOLES",
+            "Messages deleted between first and last, and those lost by damage of the store.",
+            text=_holes_text, level=_holes_level,
+            **_stored("deleted_msgs", help="Messages deleted between the first and the last.")),
+    _json_stored("lost_msgs", "Lost by damage of the store."),
+    _json_stored("subjects_count", "Subjects stored in the stream.", "subject_count"),
+    _json_setting("max_msgs"),
+    _json_setting("max_msgs_per_subject"),
+    _json_setting("max_bytes"),
+    _json_setting("max_age_ns"),
+    _json_setting("duplicate_window_ns"),
+    _json_setting("mirror"),
+    _json_setting("sources"),
+    _json_stored("upstreams", "The mirror or the sources as the leader sees them."),
+    _json_setting("replicas_count"),
+    _text("leader", "LEADER",
+          "Leader, or that it does not reply; before it, how many replicas are current.",
+          text=_leader_text, level=_leader_level, dims_unknown=False,
+          **_stored("leader", help="null while it has no leader, or the leader does not reply.")),
+    _text("replicas", "REPLICAS",
+          "Servers with a replica: * leads, ! is offline, behind or without contact to the "
+          "leader.",
+          _leader, text=_replicas_text, level=_replicas_level, dims_unknown=False),
+    _json_stored("peers", "Replicas without the leader."),
+    json_column(JsonField("sampled_ago_s", float), lambda row: row.sampled_ago_s,
+                "The age of these values."),
+    json_column(JsonField("stale", bool), lambda row: row.is_stale,
+                "They could not be refreshed."),
+)  # fmt: skip

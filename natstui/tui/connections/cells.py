@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from natstui.clean import clean_line
 from natstui.model.clients.connection import ClientConnection
@@ -47,7 +48,7 @@ def words(text: str | None, look: str = "") -> Cell:
 _COLUMNS = {column.key: column for column in COLUMNS}
 
 
-def _spec(key: str, width: int, priority: int, **layout: int) -> ColumnSpec[ConnectionView]:
+def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[ConnectionView]:
     return column_spec(_COLUMNS[key], ConnectionView.at, width, priority, **layout)
 
 

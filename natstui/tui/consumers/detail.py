@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
 
 from natstui.clean import clean_line
+from natstui.model.columns.consumers import ConsumerRow
+from natstui.model.columns.view import ConsumerView
 from natstui.model.findings.verdict import consumer_findings
-from natstui.tui.consumers import cells
+from natstui.model.live.ack_times import window_text
+from natstui.tui.consumers.cells import CONSUMER_COLUMNS, trend_with_scale
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.detail.charts import consumer_charts
@@ -17,7 +20,7 @@ from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
 from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.happenings import happenings_section
 from natstui.tui.frame.live import watch_rows
-from natstui.tui.frame.view import ConsumerView, findings_section
+from natstui.tui.frame.view import findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import (
@@ -29,7 +32,6 @@ from natstui.tui.kit.sections import (
     line,
     stale_section,
 )
-from natstui.tui.kit.table.rows import Cell
 
 
 class ConsumerDetail(DetailScreen):
@@ -64,35 +66,39 @@ class ConsumerDetail(DetailScreen):
         watch_rows(self, (self.stream,), ((self.stream, self.consumer or ""),))
 
 
-_CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (
-    ("pending", cells.pending),
-    ("  last minute", cells.trend_with_scale),
-    ("ack pending", cells.ack_pending),
-    ("redelivered", cells.redelivered),
-    ("waiting", cells.waiting),
-    ("delivered/s", cells.delivered_rate),
-    ("acked/s", cells.acked_rate),
-    ("lag", cells.lag),
-    ("empty in", cells.drain),
-    ("ack floor s/c", cells.ack_floor),
-    ("delivered s/c", cells.delivered),
-    ("last active", cells.activity),
-)
+_CELLS = {spec.id: spec.cell for spec in CONSUMER_COLUMNS} | {"minute": trend_with_scale}
+_STATE: Mapping[str, str] = {
+    "pending": "pending",
+    "  last minute": "minute",
+    "ack pending": "ack_pending",
+    "redelivered": "redelivered",
+    "waiting": "waiting",
+    "delivered/s": "delivered_rate",
+    "acked/s": "acked_rate",
+    "lag": "lag",
+    "empty in": "drain",
+    "ack floor s/c": "floor",
+    "delivered s/c": "delivered",
+    "last active": "activity",
+}
+
+
+def _state_lines(view: ConsumerView, row: int) -> list[Line]:
+    """Return the state of a consumer, each value beside its label."""
+    return [cell_line(label, _CELLS[key](view, row)) for label, key in _STATE.items()]
 
 
 def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
     """Return what stands beside the table of a consumer under the cursor."""
     stream, name = view.columns.stream[row], view.columns.name[row]
-    status, evidence = cells.status(view, row), view.verdict(row).evidence
+    status, evidence = _CELLS["status"](view, row), view.verdict(row).evidence
     told = (Line("", status.text, status.look), *([line("", evidence)] if evidence else []))
     findings = findings_section(view, consumer_findings(view.state, row), actions_key)
     sections = (
         stale_section(view.stale_s(row)),
         findings,
         happenings_section(view, stream, name, ANNOUNCED_COUNT),
-        Section(
-            "STATE", tuple(cell_line(label, cell(view, row)) for label, cell in _CONSUMER_STATE)
-        ),
+        Section("STATE", tuple(_state_lines(view, row))),
     )
     title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else told)
     return Brief(
@@ -106,11 +112,11 @@ def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Se
     """Return everything known of a consumer, first what it is doing and why."""
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
-    status = cells.status(view, row)
+    status = _CELLS["status"](view, row)
     told = (Line("", status.text, status.look), line("", verdict.evidence))
-    state = [cell_line(label, cell(view, row)) for label, cell in _CONSUMER_STATE]
-    if sampled := cells.ack_times(view, row):
-        state.append(line("ack time", sampled))
+    state = _state_lines(view, row)
+    if (window := ConsumerRow(view, row).ack_window) is not None:
+        state.append(line("ack time", window_text(window)))
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     if columns.pinned_client[row]:
         state.append(line("pinned client", columns.pinned_client[row] or ""))

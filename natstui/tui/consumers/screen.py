@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from natstui.model.columns.view import ConsumerView
 from natstui.model.live.state import State
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.consumers.detail import consumer_brief
@@ -24,7 +25,6 @@ from natstui.tui.frame.selection import (
     watch_shown,
 )
 from natstui.tui.frame.systems import joined, of_system, own_key
-from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, partial
 
+from natstui.model.columns.view import View
 from natstui.model.live.state import EVENTS_KEPT, Happening, State
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.happenings import brief_text, event_text, kind_text, look, where_text
-from natstui.tui.frame.view import TREND_WIDTH, View
+from natstui.tui.frame.view import TREND_WIDTH
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import local_text

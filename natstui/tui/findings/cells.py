@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from natstui.clean import clean_line
+from natstui.model.columns.view import View
 from natstui.model.findings.catalogue.account import A_UNLIMITED
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
@@ -14,7 +15,7 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.silences import Silence
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.view import TREND_WIDTH, View, severity_cell
+from natstui.tui.frame.view import TREND_WIDTH, minute, severity_cell
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
@@ -205,7 +206,7 @@ def _trend(view: FindingView, row: int) -> Cell:
     history = state.consumer_history if entity.consumer else state.stream_history
     names = (entity.stream, entity.consumer) if entity.consumer else (entity.stream,)
     key: Key = (*names, entity.created_at_us)
-    values = view.minute(history.series(key, name, 60))
+    values = minute(view, history.series(key, name, 60))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 

@@ -11,12 +11,12 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.model.columns.view import View
 from natstui.model.findings.finding import Finding
 from natstui.tui.findings.cells import entity_text, key_of
 from natstui.tui.findings.keys import FindingKeys
 from natstui.tui.findings.text import finding_sections
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.view import View
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.text import safe
 

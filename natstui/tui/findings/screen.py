@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 
+from natstui.model.columns.view import View
 from natstui.model.findings.causes.settings import consumer_settings, stream_settings
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
@@ -23,7 +24,6 @@ from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.systems import SystemState, joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.frame.table_text import empty_text
-from natstui.tui.frame.view import View
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected

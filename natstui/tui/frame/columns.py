@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column
@@ -56,34 +56,56 @@ def column_spec(
     priority: int,
     *,
     number_width: int = 0,
-    **layout: int,
+    bar_cells: int = BAR_CELLS,
+    drawn: Callable[[V, int], Cell] | None = None,
+    sort: Callable[[V], Sequence[object]] | None = None,
+    **layout: Any,
 ) -> ColumnSpec[V]:
     """Return a column of a table over the rows that `row_of` returns.
 
-    A bar of what it uses is drawn before a number of `number_width`.
+    A bar of what it uses is drawn before a number of `number_width`. `drawn` returns a cell
+    that is more than text, `sort` what the rows are sorted by where that is not their value, or
+    is quicker for all of them at once.
     """
+    values = sort or column.values
 
     def cell(view: V, row: int) -> Cell:
+        if drawn is not None:
+            return drawn(view, row)
         shown = row_of(view, row)
         text = column.text(shown)
-        if column.value(shown) is None:
-            return Cell(text, "dim" if column.dims_unknown else "")
-        if column.used_ratio is not None:
-            text = f"{bar(column.used_ratio(shown), BAR_CELLS)} {text:>{number_width}}"
+        is_unknown = column.value(shown) is None
+        if is_unknown and column.dims_unknown:
+            return Cell(text, "dim")
+        if column.used_ratio is not None and not is_unknown:
+            text = f"{bar(column.used_ratio(shown), bar_cells)} {text:>{number_width}}"
         return Cell(text, column.level(shown))
 
     cell.__doc__ = column.help
+    layout = {"descends": column.numeric} | layout
     return ColumnSpec(
         column.key,
         column.title,
         width,
         priority,
         cell,
-        lambda view: [column.value(row_of(view, row)) for row in range(len(view))],
+        values or (lambda view: [column.value(row_of(view, row)) for row in range(len(view))]),
         align="right" if column.numeric else "left",
-        descends=column.numeric,
         **layout,
     )
+
+
+def every_spec(
+    columns: Iterable[Column[R]],
+    row_of: Callable[[V, int], R],
+    specs: Sequence[ColumnSpec[V]],
+) -> tuple[ColumnSpec[V], ...]:
+    """Return these columns of a table, then those that have a title and no layout yet."""
+    placed = {spec.id for spec in specs}
+    rest = [column for column in columns if column.title and column.key not in placed]
+    last = max(spec.priority for spec in specs) + 1
+    more = [column_spec(column, row_of, max(7, len(column.title)), last) for column in rest]
+    return (*specs, *more)
 
 
 def with_values(

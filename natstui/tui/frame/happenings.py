@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from natstui.clean import clean_line
+from natstui.model.columns.view import View
 from natstui.model.live.state import Happening
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
@@ -16,7 +17,6 @@ from natstui.model.records.record import (
     Unavailable,
 )
 from natstui.model.records.recording import ClockStepped, Gap
-from natstui.tui.frame.view import View
 from natstui.tui.kit.sections import Section, line
 
 _BAD = {

@@ -12,6 +12,7 @@ from textual.widgets import Static
 
 from natstui.decoding import decoder_of
 from natstui.model.assets.meaning import understood_duration
+from natstui.model.columns.view import ConsumerView
 from natstui.model.live.state import State
 from natstui.model.records.messages import (
     Answer,
@@ -24,7 +25,6 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_text

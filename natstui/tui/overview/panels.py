@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.model.columns.servers import ServerRow
+from natstui.model.columns.view import ConsumerView, StreamView, View
 from natstui.model.findings.finding import Finding, folded, worst_first
 from natstui.model.findings.thresholds import STORE_FULL_SHARE, STORE_NEAR_SHARE
 from natstui.model.live.rates import trend_per_s
@@ -40,7 +41,7 @@ from natstui.tui.frame.head.status_text import wrong_cell
 from natstui.tui.frame.systems import Joined, SystemState, joined, joined_specs
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import Rows
-from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView, StreamView, View
+from natstui.tui.frame.view import GLYPHS, LOOKS, minute
 from natstui.tui.kit.sparkline import bar, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import place
@@ -429,7 +430,7 @@ def total_text(
     totals = [get(one.state) for one in systems]
     known = [total.now for total in totals if total.now is not None]
     minutes = [
-        View(one.state, one.late_us).minute(total.points, cells)
+        minute(View(one.state, one.late_us), total.points, cells)
         for one, total in zip(systems, totals, strict=True)
     ]
     minute = [

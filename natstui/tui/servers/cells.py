@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from natstui.model.columns.servers import SERVER_COLUMNS as COLUMNS
 from natstui.model.columns.servers import ServerRow
@@ -61,7 +62,7 @@ class ServerView(Listed[ServerSeen]):
 _COLUMNS = {column.key: column for column in COLUMNS}
 
 
-def _spec(key: str, width: int, priority: int, **layout: int) -> ColumnSpec[ServerView]:
+def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[ServerView]:
     """Return a column whose cells are red where the server is down."""
     spec = column_spec(_COLUMNS[key], ServerView.at, width, priority, **layout)
 

@@ -11,10 +11,10 @@ from operator import attrgetter
 from natstui.clean import clean_line
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import text_at
+from natstui.model.columns.view import StreamView
 from natstui.model.live.state import State
 from natstui.model.records.stores import KeyRow, ObjectRow
 from natstui.tui.frame.columns import ColumnSpec, Listed
-from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.raw.payload import one_line
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, local_text

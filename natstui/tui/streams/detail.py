@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.model.columns.view import StreamView
 from natstui.model.findings.verdict import stream_findings
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
@@ -17,10 +18,11 @@ from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.happenings import happenings_section
 from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.view import StreamView, findings_section
+from natstui.tui.frame.view import findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import (
+    Line,
     Section,
     cell_line,
     cluster_section,
@@ -28,8 +30,7 @@ from natstui.tui.kit.sections import (
     line,
     stale_section,
 )
-from natstui.tui.kit.table.rows import Cell
-from natstui.tui.streams import cells
+from natstui.tui.streams.cells import STREAM_COLUMNS, trend_with_scale
 from natstui.units import duration_text
 
 
@@ -70,41 +71,45 @@ class StreamDetail(DetailScreen):
         self.app.post_message(Open("consumers", self.stream))
 
 
-_STREAM_STATE: tuple[tuple[str, Callable[[StreamView, int], Cell]], ...] = (
-    ("messages", cells.msgs),
-    ("bytes", cells.size),
-    ("in msgs/s", cells.in_rate),
-    ("  last minute", cells.trend_with_scale),
-    ("in B/s", cells.in_bytes),
-    ("removed msgs/s", cells.removed),
-    ("first sequence", cells.first_seq),
-    ("oldest message", cells.first_age),
-    ("last sequence", cells.last_seq),
-    ("newest message", cells.last_age),
-    ("holes", cells.holes),
-    ("consumers", cells.consumers),
-)
-_STREAM_LIMITS: tuple[tuple[str, Callable[[StreamView, int], Cell]], ...] = (
-    ("messages used", cells.msgs_used),
-    ("bytes used", cells.bytes_used),
-    ("age used", cells.age_used),
-    ("full in", cells.full),
-)
+_CELLS = {spec.id: spec.cell for spec in STREAM_COLUMNS} | {"minute": trend_with_scale}
+_STATE: Mapping[str, str] = {
+    "messages": "msgs",
+    "bytes": "bytes",
+    "in msgs/s": "in",
+    "  last minute": "minute",
+    "in B/s": "in_bytes",
+    "removed msgs/s": "removed",
+    "first sequence": "first_seq",
+    "oldest message": "first_age",
+    "last sequence": "last_seq",
+    "newest message": "last_age",
+    "holes": "holes",
+    "consumers": "consumers",
+}
+_LIMITS: Mapping[str, str] = {
+    "messages used": "msgs_used",
+    "bytes used": "bytes_used",
+    "age used": "age_used",
+    "full in": "full",
+}
+
+
+def _lines(view: StreamView, row: int, shown: Mapping[str, str]) -> list[Line]:
+    """Return the columns of these keys, each below its label."""
+    return [cell_line(label, _CELLS[key](view, row)) for label, key in shown.items()]
 
 
 def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Section]:
     """Return everything known of a stream."""
     config, columns = view.config(row), view.columns
-    state = [cell_line(label, cell(view, row)) for label, cell in _STREAM_STATE]
+    state = _lines(view, row, _STATE)
     state.append(line("subjects stored", str(columns.subjects_count[row])))
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row), actions_key),
         Section("STATE", tuple(state)),
-        Section(
-            "LIMITS", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_LIMITS)
-        ),
+        Section("LIMITS", tuple(_lines(view, row, _LIMITS))),
         cluster_section(columns.leader[row], columns.peers[row]),
         _upstreams(view, row),
     ]
@@ -120,12 +125,8 @@ def stream_brief(view: StreamView, row: int, actions_key: str) -> Brief:
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row), actions_key),
         happenings_section(view, name, None, ANNOUNCED_COUNT),
-        Section(
-            "STATE", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_STATE)
-        ),
-        Section(
-            "LIMITS", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_LIMITS)
-        ),
+        Section("STATE", tuple(_lines(view, row, _STATE))),
+        Section("LIMITS", tuple(_lines(view, row, _LIMITS))),
         _upstreams(view, row),
     )
     return Brief(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from natstui.model.columns.view import StreamView
 from natstui.tui.frame.action_keys import ADD_STREAM, Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
@@ -21,7 +22,6 @@ from natstui.tui.frame.selection import (
     watch_shown,
 )
 from natstui.tui.frame.systems import joined, of_system, own_key
-from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from natstui.model.columns.view import ConsumerView, StreamView, View
 from natstui.model.live.history import History, Point
 from natstui.model.live.rates import rates_of_series
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.record import Advisory
-from natstui.tui.frame.view import ConsumerView, StreamView, View
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 

@@ -17,6 +17,7 @@ from click_man.man import ManPage
 from natstui import __version__
 from natstui.cli.root import root
 from natstui.cli.sections import Command, Group
+from natstui.model.columns.buckets import BUCKET_COLUMNS
 from natstui.model.columns.column import Column, json_fields
 from natstui.model.columns.connections import CONNECTION_COLUMNS
 from natstui.model.columns.consumers import CONSUMER_COLUMNS
@@ -62,6 +63,7 @@ def columns_text() -> str:
     tables: dict[str, Iterable[Column[Any]]] = {
         "Streams": STREAM_COLUMNS,
         "Consumers": CONSUMER_COLUMNS,
+        "Buckets": BUCKET_COLUMNS,
         "Servers": SERVER_COLUMNS,
         "Connections": CONNECTION_COLUMNS,
     }

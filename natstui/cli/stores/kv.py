@@ -37,6 +37,7 @@ from natstui.cli.stores.options import (
     in_bucket,
     key_name,
     make_bucket,
+    print_buckets,
 )
 from natstui.cli.text_table import cut, print_rows
 from natstui.config import Connection
@@ -53,7 +54,7 @@ from natstui.jetstream.messages.keys import (
     watch,
 )
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
-from natstui.units import bytes_text, count_text, counted, duration_text, local_text
+from natstui.units import bytes_text, counted, local_text
 
 _MOST_CELLS = 60
 HEADS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
@@ -183,23 +184,8 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     if as_json:
         click.echo(json.dumps(rows))
         return
-    print_rows(
-        ("BUCKET", "DESCRIPTION", "VALUES", "KEYS", "HISTORY", "TTL", "SIZE", "REPLICAS"),
-        [
-            (
-                row["config"]["name"].removeprefix(KV),
-                row["config"].get("description", ""),
-                count_text(row["state"]["messages"]),
-                count_text(row["state"].get("num_subjects", 0)),
-                str(row["config"]["max_msgs_per_subject"]),
-                duration_text(age / 1e9) if (age := row["config"].get("max_age")) else "none",
-                bytes_text(row["state"]["bytes"]),
-                str(row["config"].get("num_replicas", 1)),
-            )
-            for row in rows
-        ],
-        words_count=2,
-    )
+    shown = ("bucket", "description", "values", "keys", "history", "ttl", "bytes", "replicas")
+    print_buckets(rows, shown)
 
 
 @command()

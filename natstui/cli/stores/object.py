@@ -34,6 +34,7 @@ from natstui.cli.stores.options import (
     delete_bucket,
     given_bucket,
     make_bucket,
+    print_buckets,
 )
 from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
@@ -96,20 +97,7 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any)
     if as_json:
         click.echo(clean_json(json.dumps(rows)))
         return
-    print_rows(
-        ("BUCKET", "DESCRIPTION", "SIZE", "REPLICAS", "SEALED"),
-        [
-            (
-                row["config"]["name"].removeprefix(OBJECTS),
-                row["config"].get("description", ""),
-                bytes_text(row["state"]["bytes"]),
-                str(row["config"].get("num_replicas", 1)),
-                "yes" if row["config"].get("sealed") else "no",
-            )
-            for row in rows
-        ],
-        words_count=2,
-    )
+    print_buckets(rows, ("bucket", "description", "bytes", "replicas", "sealed"))
 
 
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:

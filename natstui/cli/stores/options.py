@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from natstui.cli.manage.writing import (
     print_changed,
     refuse_read_only,
 )
+from natstui.cli.text_table import stdout_width, table, text_column
 from natstui.config import Connection
 from natstui.errors import NotFound, Refused, UsageError
 from natstui.jetstream.managing.apply import preview
@@ -35,6 +36,7 @@ from natstui.model.assets.buckets import (
     is_stored_key,
 )
 from natstui.model.assets.fields import Config, strings_at
+from natstui.model.columns.buckets import BUCKET_COLUMNS, BucketRow
 from natstui.model.records.managing import Change
 from natstui.units import parse_bytes, parse_duration_ns
 
@@ -122,6 +124,26 @@ _OF_BOTH = (
     click.option("--compress/--no-compress", default=False, help="Whether the server compresses."),
     click.option("--description", metavar="TEXT", help="For people."),
 )
+
+
+def print_buckets(rows: Iterable[Mapping[str, Any]], shown: Sequence[str]) -> None:
+    """Print buckets or object stores, of each the columns that are shown."""
+    by_key = {column.key: column for column in BUCKET_COLUMNS}
+    columns = [by_key[key] for key in shown]
+    buckets = [
+        BucketRow(
+            row["config"],
+            row["state"]["messages"],
+            row["state"]["bytes"],
+            row["state"].get("num_subjects", 0),
+            changed_ago_s=None,
+        )
+        for row in rows
+    ]
+    heads = [text_column(column, shrinks=column.key == "description") for column in columns]
+    texts = [[column.text(bucket) for column in columns] for bucket in buckets]
+    for line in table(heads, texts, stdout_width()):
+        click.echo(line)
 
 
 def make_bucket(connection: Connection, config: Config, words: dict[str, Any]) -> None:

@@ -7,19 +7,18 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from natstui.clean import clean_line
-from natstui.model.assets.buckets import KV, OBJECTS
-from natstui.model.assets.fields import text_at
+from natstui.model.columns.buckets import BUCKET_COLUMNS as COLUMNS
+from natstui.model.columns.buckets import BucketRow
 from natstui.model.columns.view import StreamView
 from natstui.model.live.state import State
 from natstui.model.records.stores import KeyRow, ObjectRow
-from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.frame.columns import ColumnSpec, Listed, column_spec
 from natstui.tui.kit.raw.payload import one_line
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, local_text
-
-_KINDS = {"kv": "keys", "object": "files"}
 
 
 class BucketView(StreamView):
@@ -28,6 +27,7 @@ class BucketView(StreamView):
     def __init__(self, state: State, late_us: int = 0) -> None:
         super().__init__(state, late_us)
         self._rows = [row for row in range(len(self)) if self._is_bucket(row)]
+        self._buckets: dict[int, BucketRow] = {}
 
     def _is_bucket(self, row: int) -> bool:
         config = self.config(row)
@@ -37,126 +37,40 @@ class BucketView(StreamView):
         """Return the rows that are buckets."""
         return self._rows
 
-
-def bucket_of(stream: str) -> str:
-    """Return the name of the bucket or store that a stream is."""
-    return stream.removeprefix(KV).removeprefix(OBJECTS)
-
-
-def _bucket(view: BucketView, row: int) -> Cell:
-    """Name of the bucket: that of its stream without KV_ or OBJ_."""
-    return Cell(clean_line(bucket_of(view.columns.name[row])), "strong")
-
-
-def _kind(view: BucketView, row: int) -> Cell:
-    """Whether it holds keys or files."""
-    config = view.config(row)
-    return Cell(_KINDS.get(config.kind, "") if config else UNKNOWN, "accent")
+    def at(self, row: int) -> BucketRow:
+        """Return what is known of a bucket, read once a frame."""
+        if row not in self._buckets:
+            config, columns = self.config(row), self.columns
+            self._buckets[row] = BucketRow(
+                {"name": columns.name[row]} if config is None else json.loads(config.config_json),
+                columns.stored_msgs[row],
+                columns.stored_bytes[row],
+                columns.subjects_count[row],
+                self.age_s(columns.last_at_us[row]),
+            )
+        return self._buckets[row]
 
 
-def _subjects(view: BucketView, row: int) -> Cell:
-    """Keys of a bucket, deleted ones too while their marker is kept (`state.num_subjects`)."""
-    config = view.config(row)
-    of_keys = config is not None and config.kind == "kv"
-    return Cell(count_text(view.columns.subjects_count[row]) if of_keys else UNKNOWN)
+_COLUMNS = {column.key: column for column in COLUMNS}
 
 
-def _values(view: BucketView, row: int) -> Cell:
-    """Messages stored: every revision that is kept, or the parts of files (`state.messages`)."""
-    return Cell(count_text(view.columns.stored_msgs[row]))
+def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[BucketView]:
+    return column_spec(_COLUMNS[key], BucketView.at, width, priority, **layout)
 
-
-def _bytes(view: BucketView, row: int) -> Cell:
-    """Bytes stored now (`state.bytes`)."""
-    return Cell(bytes_text(view.columns.stored_bytes[row]))
-
-
-def _history(view: BucketView, row: int) -> Cell:
-    """How many revisions of a key are kept."""
-    config = view.config(row)
-    if config is None or config.kind != "kv":
-        return Cell(UNKNOWN, "dim")
-    return Cell(count_text(config.max_msgs_per_subject) if config.max_msgs_per_subject else "∞")
-
-
-def _ttl(view: BucketView, row: int) -> Cell:
-    """How long anything is kept; ∞ without a limit."""
-    config = view.config(row)
-    if config is None:
-        return Cell(UNKNOWN, "dim")
-    return Cell(duration_text(config.max_age_ns / 1e9) if config.max_age_ns else "∞", "dim")
-
-
-def _most(view: BucketView, row: int) -> Cell:
-    """The most it may hold; ∞ without a limit."""
-    config = view.config(row)
-    if config is None:
-        return Cell(UNKNOWN, "dim")
-    return Cell(bytes_text(config.max_bytes) if config.max_bytes else "∞", "dim")
-
-
-def _replicas(view: BucketView, row: int) -> Cell:
-    """On how many servers it is."""
-    config = view.config(row)
-    return Cell(str(config.replicas_count) if config else UNKNOWN)
-
-
-def _storage(view: BucketView, row: int) -> Cell:
-    """File or memory, and whether the server compresses it."""
-    config = view.config(row)
-    if config is None:
-        return Cell(UNKNOWN, "dim")
-    packed = text_at(_whole(config.config_json), "compression")
-    text = f"{config.storage} {packed}" if packed not in ("", "none") else config.storage
-    return Cell(clean_line(text), "dim")
-
-
-def _whole(config_json: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads(config_json)
-    return found
-
-
-def _changed(view: BucketView, row: int) -> Cell:
-    """How long ago something was stored last (`state.last_ts`)."""
-    return Cell(view.age_text(view.columns.last_at_us[row]), "dim")
-
-
-def _description(view: BucketView, row: int) -> Cell:
-    """What its description says; of a mirror, of what."""
-    config = view.config(row)
-    if config is None:
-        return Cell(UNKNOWN, "dim")
-    mirrored = f"mirror of {bucket_of(config.mirror)} " if config.mirror else ""
-    sealed = "sealed " if config.sealed else ""
-    return Cell(clean_line(f"{mirrored}{sealed}{config.description}".strip()), "dim")
-
-
-_BucketSort = Callable[[BucketView], Sequence[object]]
-
-
-def _column(name: str) -> _BucketSort:
-    return attrgetter(f"columns.{name}")
-
-
-def _setting(name: str) -> _BucketSort:
-    return lambda view: view.configured(attrgetter(name))
-
-
-_words: Callable[..., ColumnSpec[BucketView]] = partial(ColumnSpec, align="left", descends=False)
 
 BUCKET_COLUMNS: tuple[ColumnSpec[BucketView], ...] = (
-    _words("bucket", "BUCKET", 18, 0, _bucket, _column("name"), flex=2),
-    _words("kind", "KIND", 5, 2, _kind, _setting("kind")),
-    ColumnSpec("keys", "KEYS", 6, 1, _subjects, _column("subjects_count")),
-    ColumnSpec("values", "VALUES", 6, 3, _values, _column("stored_msgs")),
-    ColumnSpec("bytes", "BYTES", 8, 4, _bytes, _column("stored_bytes")),
-    ColumnSpec("history", "HISTORY", 7, 5, _history, _setting("max_msgs_per_subject")),
-    ColumnSpec("ttl", "TTL", 7, 6, _ttl, _setting("max_age_ns")),
-    ColumnSpec("most", "MOST", 8, 9, _most, _setting("max_bytes")),
-    ColumnSpec("replicas", "REPLICAS", 8, 8, _replicas, _setting("replicas_count")),
-    _words("storage", "STORE", 8, 10, _storage, _setting("storage")),
-    ColumnSpec("changed", "CHANGED", 7, 7, _changed, _column("last_at_us")),
-    _words("description", "DESCRIPTION", 12, 11, _description, _setting("description"), flex=3),
+    _spec("bucket", 18, 0, flex=2, sort=attrgetter("columns.name")),
+    _spec("kind", 5, 2),
+    _spec("keys", 6, 1, sort=attrgetter("columns.subjects_count")),
+    _spec("values", 6, 3, sort=attrgetter("columns.stored_msgs")),
+    _spec("bytes", 8, 4, sort=attrgetter("columns.stored_bytes")),
+    _spec("history", 7, 5),
+    _spec("ttl", 7, 6),
+    _spec("most", 8, 9),
+    _spec("replicas", 8, 8),
+    _spec("storage", 8, 10),
+    _spec("changed", 7, 7, sort=attrgetter("columns.last_at_us")),
+    _spec("description", 12, 11, flex=3),
 )
 
 

@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
+from natstui.model.columns.buckets import bucket_of
 from natstui.model.records.stores import ChangeKey, KeyRow, KeysPage, ReadRevisions
 from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT, UNDO, Target
 from natstui.tui.frame.action_runner import choose_action
@@ -28,7 +29,7 @@ from natstui.tui.kit.raw.payload import LOOKS, Look, Reading, reading
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe
-from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, bucket_of, value_of
+from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, value_of
 from natstui.tui.stores.requests import RenewedPage, change_key, start_change
 from natstui.units import bytes_text, local_text
 

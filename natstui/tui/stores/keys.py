@@ -14,6 +14,7 @@ from textual.worker import Worker
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.assets.buckets import is_key_filter
+from natstui.model.columns.buckets import bucket_of
 from natstui.model.records.record import Command
 from natstui.model.records.stores import (
     KeyNames,
@@ -32,7 +33,7 @@ from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
-from natstui.tui.stores.cells import KEY_COLUMNS, KeyView, bucket_of
+from natstui.tui.stores.cells import KEY_COLUMNS, KeyView
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.put import PutScreen
 from natstui.tui.stores.requests import RenewedPage, change_key

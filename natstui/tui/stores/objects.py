@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.columns.buckets import bucket_of
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import (
@@ -46,7 +47,7 @@ from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
-from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView, bucket_of
+from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView
 from natstui.tui.stores.requests import RenewedPage, start_change
 from natstui.units import bytes_text, local_text
 

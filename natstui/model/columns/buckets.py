@@ -1,0 +1,117 @@
+"""The columns of buckets and object stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from natstui.model.assets.buckets import KV, OBJECTS
+from natstui.model.columns.column import Column, column, dim, plain
+from natstui.units import bytes_text, count_text, duration_text
+
+_UNLIMITED = "∞"
+
+
+def bucket_of(stream: str) -> str:
+    """Return the name of the bucket or store that a stream is."""
+    return stream.removeprefix(KV).removeprefix(OBJECTS)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRow:
+    """One bucket or object store: the configuration of its stream, and what it stores."""
+
+    config: Mapping[str, Any]
+    """As the server has it."""
+    stored_msgs: int
+    stored_bytes: int
+    subjects_count: int
+    changed_ago_s: float | None
+    """How long ago something was stored last; None for never, or where it is not known."""
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether it has keys; an object store has files."""
+        return not str(self.config["name"]).startswith(OBJECTS)
+
+    @property
+    def keys_count(self) -> int | None:
+        """How many keys there are; None of files."""
+        return self.subjects_count if self.has_keys else None
+
+    @property
+    def history_count(self) -> int | None:
+        """How many revisions of a key are kept; 0 for all, None of files."""
+        return max(0, self._number("max_msgs_per_subject")) if self.has_keys else None
+
+    @property
+    def max_age_s(self) -> float:
+        """How long anything is kept; 0 for ever."""
+        return self._number("max_age") / 1e9
+
+    @property
+    def max_bytes(self) -> int:
+        """The most it may store; 0 without a limit."""
+        return max(0, self._number("max_bytes"))
+
+    def _number(self, setting: str) -> int:
+        return int(self.config.get(setting) or 0)
+
+    @property
+    def description(self) -> str:
+        """What its description says; of a mirror, of what."""
+        mirror = self.config.get("mirror")
+        mirrored = f"mirror of {bucket_of(mirror['name'])} " if mirror else ""
+        sealed = "sealed " if self.config.get("sealed") else ""
+        return f"{mirrored}{sealed}{self.config.get('description') or ''}".strip()
+
+    @property
+    def storage(self) -> str:
+        """File or memory, and whether the server compresses it."""
+        compression = str(self.config.get("compression") or "none")
+        storage = str(self.config.get("storage") or "")
+        return storage if compression == "none" else f"{storage} {compression}"
+
+
+def _limited(format: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a format in which 0 is no limit."""
+    return lambda value: format(value) if value or value is None else _UNLIMITED
+
+
+_text: Callable[..., Column[BucketRow]] = partial(column, format=plain, numeric=False)
+_number: Callable[..., Column[BucketRow]] = partial(column, format=count_text)
+
+BUCKET_COLUMNS: tuple[Column[BucketRow], ...] = (
+    _text("bucket", "BUCKET", "Name of the bucket: that of its stream without KV_ or OBJ_.",
+          lambda row: bucket_of(row.config["name"]), level=lambda row: "strong"),
+    _text("kind", "KIND", "Whether it has keys or files.",
+          lambda row: "keys" if row.has_keys else "files", level=lambda row: "accent"),
+    _number("keys", "KEYS",
+            "Keys of a bucket, deleted ones too while their marker is kept "
+            "(`state.num_subjects`).",
+            lambda row: row.keys_count),
+    _number("values", "VALUES",
+            "Messages stored: every revision that is kept, or the parts of files "
+            "(`state.messages`).",
+            lambda row: row.stored_msgs),
+    _number("bytes", "BYTES", "Bytes stored now (`state.bytes`).", lambda row: row.stored_bytes,
+            format=bytes_text),
+    _number("history", "HISTORY", "How many revisions of a key are kept.",
+            lambda row: row.history_count, format=_limited(count_text)),
+    _number("ttl", "TTL", "How long anything is kept; ∞ without a limit.",
+            lambda row: row.max_age_s, format=_limited(duration_text), level=dim),
+    _number("most", "MOST", "The most it may store; ∞ without a limit.",
+            lambda row: row.max_bytes, format=_limited(bytes_text), level=dim),
+    _number("replicas", "REPLICAS", "On how many servers it is.",
+            lambda row: row.config.get("num_replicas", 1)),
+    _text("storage", "STORE", "File or memory, and whether the server compresses it.",
+          lambda row: row.storage, level=dim),
+    _text("sealed", "SEALED", "Whether nothing can be stored or deleted any more.",
+          lambda row: "yes" if row.config.get("sealed") else "no"),
+    _number("changed", "CHANGED", "How long ago something was stored last (`state.last_ts`).",
+            lambda row: row.changed_ago_s, format=duration_text, level=dim),
+    _text("description", "DESCRIPTION", "What its description says; of a mirror, of what.",
+          lambda row: row.description, format=lambda text: text or "", level=dim),
+)  # fmt: skip

@@ -171,7 +171,11 @@ def _matching(rows: Iterable[Found], wanted: Sequence[Wanted], *, invert: bool) 
 
 
 def _all_hold(conditions: Sequence[Condition]) -> Wanted:
-    return lambda row: all(condition.holds(asset_values(row)) for condition in conditions)
+    def hold(row: Found) -> bool:
+        values = asset_values(row) if conditions else {}
+        return all(condition.holds(values) for condition in conditions)
+
+    return hold
 
 
 def _idle_since(text: str | None) -> list[Wanted]:

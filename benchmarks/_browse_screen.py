@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from natstui.model.records.messages import MessagePage
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
-from natstui.tui.messages.pages import MessagePages
+from natstui.tui.messages.screen import MessagePages
 
 _PATIENCE_S = 10.0
 _KEYS = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.jetstream.testbed.shop.publishers import NUMBERS_PER_S, SPEAKERS
-from natstui.jetstream.testbed.shop.readers import settles
+from natstui.jetstream.testbed.shop.traffic import NUMBERS_PER_S, SPEAKERS, settles
 from natstui.jetstream.testbed.shop.waves import DueMessages, Pickers, Wave
 
 

@@ -35,10 +35,10 @@ PROGRAMS = {
     "js-push": "push:PushReceiver",
     "js-ordered": "ordered:OrderedReceiver",
     "js-respond": "stream_requests:Responder",
-    "js-get": "get_single:Getter",
+    "js-get": "one_in_flight:Getter",
     "js-get-batch": "get_batch:BatchGetter",
     "kv-put": "one_in_flight:KvPutter",
-    "kv-get": "get_single:KvGetter",
+    "kv-get": "one_in_flight:KvGetter",
 }
 
 

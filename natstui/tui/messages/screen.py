@@ -5,16 +5,28 @@ No consumer is made or moved by looking."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from time import monotonic
 from typing import ClassVar
 
-from textual import getters
+from textual import getters, on
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+from textual.worker import Worker
 
+from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.assets.meaning import understood_moment
-from natstui.model.records.messages import BrowseMessages, CountSubjects
+from natstui.model.records.messages import (
+    Answered,
+    BrowseMessages,
+    CountSubjects,
+    MessagePage,
+    StoredMessage,
+)
 from natstui.tui.frame.action_keys import (
     DELETE_MESSAGE,
     PUBLISH,
@@ -22,15 +34,314 @@ from natstui.tui.frame.action_keys import (
     PULL_NEXT,
     Target,
 )
-from natstui.tui.frame.action_runner import choose_action, choose_consumer, open_pull
+from natstui.tui.frame.action_runner import (
+    choose_action,
+    choose_consumer,
+    finding_of_messages,
+    open_pull,
+)
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
+from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.messages.pages import MessagePages
-from natstui.tui.messages.text import payload_of
+from natstui.tui.kit.raw.view import RawView
+from natstui.tui.kit.text import safe
+from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.text import (
+    HEAD,
+    browse_text,
+    has_messages,
+    message_line,
+    message_text,
+    page_text,
+    payload_of,
+)
+from natstui.units import duration_text
+
+_page = decoder_of(MessagePage)
+
+RENEWED_AFTER_S = 3.0
+"""A page is read again at most so often, and only when its stream's counters moved."""
+_REST_PER_READ = 9
+"""And on a slow link so rarely that nine tenths of the time nothing is read for it."""
+_COUNTERS = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
+
+
+class MessagePages(Vertical):
+    """Reads and lists one page, and reads it again when the stream of its screen moved."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket,pageup", "older", "Older", key_display="[", id="msg.older"),
+        Binding("right_square_bracket", "newer", "Newer", key_display="]", id="msg.newer"),
+        Binding("g", "newest", "Newest", id="msg.newest"),
+        Binding("G", "oldest", "Oldest", show=False, id="msg.oldest"),
+        Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="msg.refresh"),
+    ]
+    DEFAULT_CSS = """
+    MessagePages #head { height: 1; color: $text-muted; background: $panel; text-wrap: nowrap; }
+    MessagePages > Horizontal > Vertical { width: 3fr; }
+    MessagePages RawView {
+        width: 2fr; border: round $foreground 25%;
+        border-title-color: $text-accent; border-title-style: bold;
+    }
+    .-narrow MessagePages RawView { display: none; }
+    MessagePages OptionList {
+        height: 1fr; padding: 0; border: none !important;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    list = getters.query_one(OptionList)
+
+    def __init__(
+        self,
+        stream: str,
+        live: LiveScreen,
+        first_seq: int | None = None,
+        consumer: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.stream = stream
+        self._consumer = consumer
+        self._first_seq = first_seq
+        self._live = live
+        """Has the newest state, and knows whether the stream is still the same."""
+        self.asked = self._listed = BrowseMessages(0, stream)
+        """What was asked for, and what of it is listed."""
+        self.page: MessagePage | None = None
+        self._reading: Worker[None] | None = None
+        self._waiting = self._renewing = self._failed = False
+        self._asked_s = self._answered_s = self._checked_s = monotonic()
+        self._place_asked: tuple[object, ...] | None = None
+        """What the stream's counters were when the page was asked for."""
+        self._sampled_us = 0
+        # Before the widgets: a message is highlighted while the screen closes, too.
+        self.preview = RawView()
+        self.preview.can_focus = False
+        self._previewed: StoredMessage | None = None
+        self._found = (0, "")
+        """The first message of a finding, and how the page says it."""
+
+    def compose(self) -> Iterable[Widget]:
+        """Caption and list, and where there is room the message under the cursor beside it."""
+        yield Static(id="caption", markup=False)
+        with Horizontal():
+            with Vertical():
+                yield Static(HEAD, id="head", markup=False)
+                yield KeyList()
+            yield self.preview
+
+    def on_mount(self) -> None:
+        """Read the first page, and look every second whether it is still right."""
+        if self._first_seq is None:
+            self.read()
+        else:
+            self.read(from_seq=self._first_seq, newer=True)
+        self.set_interval(1.0, self.keep_up)
+
+    def read(self, **changes: object) -> None:
+        """Read another page, the filter kept."""
+        self._request(self.reading(**changes))
+
+    def reading(self, **changes: object) -> BrowseMessages:
+        """Return the command that reads another page, whose reply `show` gets."""
+        fresh = BrowseMessages(0, self.stream, filter_subject=self.asked.filter_subject)
+        self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
+        self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
+        self._live.note.reopen()
+        self._await_reply()
+        return self.asked
+
+    def _await_reply(self, *, renewing: bool = False) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+        self._waiting, self._renewing = True, renewing
+        self._asked_s = monotonic()
+        self._place_asked = self._place()
+
+    def _request(self, command: BrowseMessages) -> None:
+        self._reading = run_task(self._live, self._read_page, command)
+
+    async def _read_page(self, command: BrowseMessages) -> None:
+        self.show(await self._live.engine.request(command))
+
+    def _place(self) -> tuple[object, ...] | None:
+        """Return the stream's counters: while they stay, so do its messages."""
+        rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
+        if not rows:
+            return None
+        columns, row = self._live.state.streams.columns, rows[-1]
+        return tuple(getattr(columns, name)[row] for name in _COUNTERS)
+
+    def show(self, reply: Answered) -> None:
+        """Show the page that is awaited, or why there is none."""
+        if not self._waiting:
+            return
+        self._waiting = False
+        self._answered_s = monotonic()
+        self._failed = reply.body_json is None
+        if reply.body_json is None:
+            self._keep_page(reply.text)
+        else:
+            self._take(_page.decode(reply.body_json))
+
+    def _keep_page(self, reason: str) -> None:
+        """Say why no other page came; the one there is stays, and is read again."""
+        self.caption.update(safe(reason, "error"))
+        self._place_asked = None
+        if self.page is not None:
+            self.asked = self._listed
+
+    def _take(self, page: MessagePage) -> None:
+        """Show a page; one read again keeps the cursor on its message."""
+        self._checked_s = self._asked_s
+        if not self._renewing:
+            self._draw(page)
+        elif self.page is not None and page.created_at_us == self.page.created_at_us:
+            self._renew(page)
+
+    def _draw(self, page: MessagePage) -> None:
+        self._listed = self.asked
+        self._list(page)
+        if page.messages:
+            forwards = self.asked.newer or page.sought_seq is not None
+            self.list.highlighted = len(page.messages) - 1 if forwards else 0
+        self._tell()
+
+    def _renew(self, page: MessagePage) -> None:
+        if self.page is not None and page.messages != self.page.messages:
+            before, at = self.message, self.list.highlighted or 0
+            self._list(page)
+            same = (i for i, one in enumerate(self.shown) if before and one == before)
+            if self.shown:
+                self.list.highlighted = next(same, min(at, len(self.shown) - 1))
+        self.page = page
+        self._tell()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the stream has no message."""
+        return self.page is not None and not has_messages(self.page)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer other pages of a stream that has messages."""
+        if action in ("older", "newer", "newest", "oldest") and self.is_empty:
+            return False
+        return super().check_action(action, parameters)
+
+    def _list(self, page: MessagePage) -> None:
+        was_empty, self.page = self.is_empty, page
+        if was_empty is not self.is_empty or len(page.messages) != self.list.option_count:
+            self._live.refresh_bindings()
+        self.list.clear_options()
+        self.list.add_options([Option(message_line(message)) for message in self.shown])
+
+    def _tell(self) -> None:
+        if self.page is not None:
+            age_s = int(monotonic() - self._checked_s)
+            age = f"{duration_text(age_s)} ago" if age_s else "now"
+            what = self._found_text() or browse_text(self.asked)
+            text = page_text(self.page, what, key_of(self._live, PUBLISH.id))
+            self.caption.update(safe(f"{text}  ·  {age}"))
+
+    def _found_text(self) -> str:
+        """Return which finding of the consumer the page begins with; empty for another page."""
+        asked, consumer = self.asked, self._consumer
+        if consumer is None or not asked.newer or asked.from_seq is None:
+            return ""
+        target = Target(self.stream, consumer)
+        found = finding_of_messages(self._live.state, target, asked.from_seq)
+        if found is not None:
+            word = f"{found.kind.code} {found.kind.word}"
+            text = clean_line(f"from message {asked.from_seq}: {word} of {consumer}")
+            self._found = (asked.from_seq, text)
+        # It is why the page was opened, also when it is over or names another message by now.
+        return self._found[1] if self._found[0] == asked.from_seq else ""
+
+    def keep_up(self) -> None:
+        """Show how old the page is, and read it again when the stream moved since."""
+        now_s, place = monotonic(), self._place()
+        if (
+            self._waiting
+            or self.page is None
+            or self._live.note.became
+            or self.app.screen is not self._live
+        ):
+            return
+        if place == self._place_asked:
+            self._see_it_stands()
+        rest_s = max(RENEWED_AFTER_S, _REST_PER_READ * (self._answered_s - self._asked_s))
+        if place not in (None, self._place_asked) and now_s - self._answered_s >= rest_s:
+            sought = self.page.sought_seq
+            stays = replace(self.asked, from_seq=sought, newer=True, jump=None, from_time=None)
+            self._await_reply(renewing=True)
+            self._request(self.asked if sought is None else stays)
+        if not self._failed:
+            self._tell()
+
+    def _see_it_stands(self) -> None:
+        """Take a poll that found the same counters as a check of the page."""
+        rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
+        sampled_us = self._live.state.streams.columns.sampled_mono_us[rows[-1]] if rows else 0
+        if sampled_us > self._sampled_us:
+            self._sampled_us = sampled_us
+            self._checked_s = monotonic()
+
+    @property
+    def shown(self) -> tuple[StoredMessage, ...]:
+        """The messages as listed: newest first."""
+        return self.page.messages[::-1] if self.page else ()
+
+    @property
+    def message(self) -> StoredMessage | None:
+        """The message under the cursor."""
+        at = self.list.highlighted
+        return self.shown[at] if at is not None and at < len(self.shown) else None
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self) -> None:
+        """Show the message under the cursor beside the list."""
+        if self.message is None or self.message is self._previewed:
+            return
+        self._previewed = self.message
+        text, look, caption = message_text(self.message, "auto")
+        self.preview.border_title = caption
+        self.preview.show(text, "json" if look == "json" else "text")
+
+    @on(OptionList.OptionSelected)
+    def _open(self) -> None:
+        if self.message is not None and self.message.stream_seq is not None:
+            self.app.push_screen(MessageScreen(self.stream, self.message.stream_seq))
+
+    def action_ask(self) -> None:
+        """Read the same page again, of the stream that has the name now."""
+        self._live.note.reopen()
+        self._await_reply()
+        self._request(self.asked)
+
+    def action_older(self) -> None:
+        """Read the page before."""
+        if self.page is not None and self.page.older_seq is not None:
+            self.read(from_seq=self.page.older_seq)
+
+    def action_newer(self) -> None:
+        """Read the page after."""
+        if self.page is not None and self.page.newer_seq is not None:
+            self.read(from_seq=self.page.newer_seq, newer=True)
+
+    def action_newest(self) -> None:
+        """Read the newest page."""
+        self.read()
+
+    def action_oldest(self) -> None:
+        """Read the oldest page."""
+        self.read(newer=True)
+
 
 _SENDING = {
     "write": PUBLISH, "row_actions": PUBLISH_AGAIN, "pull": PULL_NEXT, "delete": DELETE_MESSAGE,

@@ -12,7 +12,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from natstui.tui.bench.form import new_draft
+from natstui.tui.bench.form import BenchmarkForm, Draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.kit.command_line import CommandLine
 from tests.tui.viewer import Viewer
@@ -76,4 +76,4 @@ class Shared:
         for lines in CommandLine.history.values():
             lines.clear()
         ScenariosScreen.drafts.clear()
-        new_draft()
+        BenchmarkForm.draft = Draft()

@@ -17,7 +17,7 @@ from natstui.model.records.record import (
     WriteNote,
 )
 from natstui.tui.app.help import HelpScreen
-from natstui.tui.app.key_words import known_ids
+from natstui.tui.app.key_words import KEY_WORDS
 from natstui.tui.app.keys_from_settings import checked_keys, every_binding
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
@@ -240,7 +240,7 @@ async def test_the_mouse_sorts_by_a_title_and_opens_a_row() -> None:
 
 def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer() -> None:
     known = {binding.id: binding for binding in every_binding()}
-    assert known_ids() <= known.keys()
+    assert KEY_WORDS.keys() <= known.keys()
     # What these do their name says.
     plain = {"Cancel", "Close", "Back", "Next", "Refresh", "Play/pause", "Copy", "Dismiss"}
     shown = {
@@ -248,4 +248,4 @@ def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer
         for name, it in known.items()
         if it.show and not it.tooltip and it.description not in plain
     }
-    assert shown - known_ids() == set()
+    assert shown - KEY_WORDS.keys() == set()

@@ -28,7 +28,7 @@ from natstui.model.records.record import Command, Record
 from natstui.output import write_all
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
-from natstui.tui.bench.form import new_draft
+from natstui.tui.bench.form import BenchmarkForm, Draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.table_screen import TableScreen
@@ -321,7 +321,7 @@ async def _running(
 ) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.drafts.clear()
-    new_draft()
+    BenchmarkForm.draft = Draft()
     ScenariosScreen.last = ""
     # It opens where it was left: to draw another list before costs as much again.
     keep("screen", first)

@@ -159,7 +159,7 @@ async def _put(
         "chunks": count,
         "digest": digest_text(digest.digest()),
     }
-    await _tell(client, asked, info, present)
+    await _tell(client, info, present)
     return info
 
 
@@ -177,9 +177,7 @@ async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
         raise
 
 
-async def _tell(
-    client: Client, asked: ObjectChange, info: dict[str, Any], present: _Present
-) -> None:
+async def _tell(client: Client, info: dict[str, Any], present: _Present) -> None:
     headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
     await store(client, present.subject, json.dumps(info).encode(), headers)
 
@@ -193,7 +191,7 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> ChangeResult:
     gone = {**present.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
 
     async def work() -> dict[str, Any]:
-        await _tell(writer.client, asked, gone, present)
+        await _tell(writer.client, gone, present)
         return gone
 
     draft = _draft("delete_object", asked, replace(store_found, loss=loss), present)
@@ -226,7 +224,7 @@ async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -
     }  # fmt: skip
 
     async def work() -> dict[str, Any]:
-        await _tell(writer.client, asked, info, present)
+        await _tell(writer.client, info, present)
         return info
 
     draft = _draft("link_object", asked, store_found, present)

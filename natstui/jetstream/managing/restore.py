@@ -153,7 +153,7 @@ async def _finished(
 ) -> None:
     count, remarks = await _checked(writer.client, wanted)
     if _can_be_marked(config):
-        await _unmark(writer, wanted, config)
+        await _unmark(writer, wanted)
     # The server expires messages of a restored stream only now, and what it has then is reported.
     info = await _unexpired_info(writer.client, wanted.name)
     state = info["state"]
@@ -214,7 +214,7 @@ async def _removed(client: Client, name: str, marked: Config) -> str:
     return "the part restored until then was removed"
 
 
-async def _unmark(writer: Writer, wanted: RestoreRequest, config: Config) -> None:
+async def _unmark(writer: Writer, wanted: RestoreRequest) -> None:
     """Take the mark away: from now on it is a stream as every other."""
     found = json.loads(await writer.client.request(f"STREAM.INFO.{wanted.name}"))["config"]
     metadata = {key: text for key, text in (found.get("metadata") or {}).items() if key != MARK}

@@ -223,7 +223,7 @@ class StreamReading:
         self.rest_s = 0.0 if self._alone else list_s / (_LIST_SHARE * self._api.work.share)
         unsure = [row for row in listing.rows if not self._take(row)]
         if unsure:
-            await self._learn_clocks(unsure, patience)
+            await self._learn_clocks(unsure)
             # A user who may not ask for single streams has no quicker answer than the list.
             settle = not self._availability.may_ask(_INFO)
             unsure = [row for row in unsure if not self._take(row, settle=settle)]
@@ -260,7 +260,7 @@ class StreamReading:
             self.rows[row.name] = row
         return True
 
-    async def _learn_clocks(self, rows: Iterable[StreamRow], patience: Patience) -> None:
+    async def _learn_clocks(self, rows: Iterable[StreamRow]) -> None:
         """Ask for one stream of each leader: a quick answer compares the clocks."""
         for name in {clock_of(row.cluster): row.name for row in rows}.values():
             question = f"{_INFO}.{name}"

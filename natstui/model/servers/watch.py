@@ -31,8 +31,6 @@ class KnownServer:
     """As it answered last,"""
     at_us: int
     """and when, by our clock."""
-    first_started_at_us: int | None
-    """When it had started as it was seen first."""
     down_since_us: int | None = None
     """Since when it does not answer; None: it does."""
     restarted_at_us: tuple[int, ...] = ()
@@ -177,9 +175,8 @@ def _after(known: KnownServer | None, seen: ServerSeen, at_us: int) -> KnownServ
     leafnodes, gateways = seen.leafnodes_count or 0, seen.gateways_count or 0
     if known is None:
         return KnownServer(
-            seen, at_us, seen.started_at_us,
-            leafnodes_most_count=leafnodes, gateways_most_count=gateways,
-        )  # fmt: skip
+            seen, at_us, leafnodes_most_count=leafnodes, gateways_most_count=gateways
+        )
     again = known.seen.server_id != seen.server_id
     rose_count = (seen.slow_consumers_count or 0) - (
         0 if again else known.seen.slow_consumers_count or 0

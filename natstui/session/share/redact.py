@@ -30,8 +30,8 @@ _KEPT = frozenset(
         "ClientConnection.protocol", "ClientConnection.tls_version",
     }
 )  # fmt: skip
-_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT, _PART = (
-    "stream", "consumer", "server", "account", "user", "run", "role", "client", "part"
+_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _ROLE, _CLIENT, _PART = (
+    "stream", "consumer", "server", "account", "user", "role", "client", "part"
 )  # fmt: skip
 _SERVER_ID, _ADDRESS = "id", "address"
 _CATEGORY = {

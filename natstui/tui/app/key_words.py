@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from textual.binding import Binding
 
-_WORDS: Mapping[str, str] = {
+KEY_WORDS: Mapping[str, str] = {
     "action.cancel": "cancel: nothing is changed",
     "action.send": "confirm the change; where messages are lost, type the name first",
     "analysis.before": "the previous table",
@@ -172,9 +172,4 @@ _WORDS: Mapping[str, str] = {
 
 def words_of(binding: Binding) -> str:
     """Return what a key does; its name alone where that says it all."""
-    return binding.tooltip or _WORDS.get(binding.id or "", "")
-
-
-def known_ids() -> frozenset[str]:
-    """Return the ids that have words."""
-    return frozenset(_WORDS)
+    return binding.tooltip or KEY_WORDS.get(binding.id or "", "")

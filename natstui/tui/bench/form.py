@@ -198,8 +198,3 @@ class BenchmarkForm(LiveScreen):
             row.set_text(self.draft.texts[row.field.path])
         self._redraft()
         return ""
-
-
-def new_draft() -> None:
-    """Forget what was filled in."""
-    BenchmarkForm.draft = Draft()

@@ -488,7 +488,6 @@ class MessagesScreen(LiveScreen):
         DELETE_MESSAGE.binding("delete"),
     ]
 
-    jumps = getters.query_one(MessageJumps)
     pages = getters.query_one(MessagePages)
 
     def __init__(

@@ -172,7 +172,7 @@ def consumer_settings(state: State, row: int) -> list[Finding]:
     if f.is_sourcing:
         return []
     found = [*_risky_consumer(f, f.config, f.settings, stream)]
-    return _findings(state, found, f.key, f.columns.created_at_us[row])
+    return _findings(found, f.key, f.columns.created_at_us[row])
 
 
 def stream_settings(state: State, row: int) -> list[Finding]:
@@ -181,11 +181,11 @@ def stream_settings(state: State, row: int) -> list[Finding]:
     if f.config is None:
         return []
     found = [*_risky_stream(f, f.config, f.settings)]
-    return _findings(state, found, f.key, f.columns.created_at_us[row])
+    return _findings(found, f.key, f.columns.created_at_us[row])
 
 
 def _findings(
-    state: State, found: list[tuple[Kind, str]], key: tuple[str | int, ...], created_at_us: int
+    found: list[tuple[Kind, str]], key: tuple[str | int, ...], created_at_us: int
 ) -> list[Finding]:
     entity = of_key(key)
     findings = [Finding(kind, entity, created_at_us, text) for kind, text in found]

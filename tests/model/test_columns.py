@@ -72,7 +72,7 @@ def test_every_column_is_there_once_and_a_number_has_its_unit_in_its_name(
 ) -> None:
     names = [field.name for field in json_fields(columns)]
     shown = [column for column in columns if column.title]
-    for each in (names, [it.key for it in columns], [it.title for it in shown]):
+    for each in (names, [it.key for it in shown], [it.title for it in shown]):
         assert len(each) == len(set(each))
     assert all(column.help.endswith(".") for column in shown)
     for field in json_fields(columns):

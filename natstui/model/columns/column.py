@@ -37,7 +37,7 @@ class Column(Generic[R]):
 
     key: str
     title: str
-    """Empty: no table shows it."""
+    """Both are empty where no table shows it."""
     help: str
     """One sentence for people."""
     value: Callable[[R], object]
@@ -88,7 +88,7 @@ def column(
 
 def json_column(json: JsonField, value: Callable[[R], object], help: str = "") -> Column[R]:
     """Return a column that no table shows."""
-    return column(json.name, "", help, value, str, json=json)
+    return column("", "", help, value, str, json=json)
 
 
 def json_fields(columns: Iterable[Column[R]]) -> list[JsonField]:

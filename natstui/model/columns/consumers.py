@@ -136,12 +136,12 @@ _setting = partial(config_field, ConsumerConfiguration)
 
 def _json_stored(name: str, help: str = "", metric: str = "") -> Column[ConsumerRow]:
     """Return a column of the snapshot that no table shows."""
-    return column(name, "", help, format=str, **_stored(name, metric))
+    return column("", "", help, format=str, **_stored(name, metric))
 
 
 def _json_setting(name: str, help: str = "") -> Column[ConsumerRow]:
     """Return a setting that no table shows."""
-    return column(name, "", help, format=str, **_setting(name))
+    return column("", "", help, format=str, **_setting(name))
 
 
 _text: Callable[..., Column[ConsumerRow]] = partial(column, format=plain, numeric=False)

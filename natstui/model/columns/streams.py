@@ -125,12 +125,12 @@ _setting = partial(config_field, StreamConfiguration)
 
 def _json_stored(name: str, help: str = "", metric: str = "") -> Column[StreamRow]:
     """Return a column of the snapshot that no table shows."""
-    return column(name, "", help, format=str, **_stored(name, metric))
+    return column("", "", help, format=str, **_stored(name, metric))
 
 
 def _json_setting(name: str) -> Column[StreamRow]:
     """Return a setting that no table shows."""
-    return column(name, "", "", format=str, **_setting(name))
+    return column("", "", "", format=str, **_setting(name))
 
 
 _text: Callable[..., Column[StreamRow]] = partial(column, format=plain, numeric=False)

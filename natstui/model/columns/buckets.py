@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from natstui.model.assets.buckets import KV, OBJECTS
+from natstui.model.assets.fields import number_at, text_at
 from natstui.model.columns.column import Column, column, dim, plain
 from natstui.units import bytes_text, count_text, duration_text
 
@@ -23,7 +23,7 @@ def bucket_of(stream: str) -> str:
 class BucketRow:
     """One bucket or object store: the configuration of its stream, and what it stores."""
 
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     """As the server has it."""
     stored_msgs: int
     stored_bytes: int
@@ -57,13 +57,13 @@ class BucketRow:
         return max(0, self._number("max_bytes"))
 
     def _number(self, setting: str) -> int:
-        return int(self.config.get(setting) or 0)
+        return number_at(self.config, setting)
 
     @property
     def description(self) -> str:
         """What its description says; of a mirror, of what."""
-        mirror = self.config.get("mirror")
-        mirrored = f"mirror of {bucket_of(mirror['name'])} " if mirror else ""
+        mirror = text_at(self.config, "mirror.name")
+        mirrored = f"mirror of {bucket_of(mirror)} " if mirror else ""
         sealed = "sealed " if self.config.get("sealed") else ""
         return f"{mirrored}{sealed}{self.config.get('description') or ''}".strip()
 
@@ -75,7 +75,7 @@ class BucketRow:
         return storage if compression == "none" else f"{storage} {compression}"
 
 
-def _limited(format: Callable[[Any], str]) -> Callable[[Any], str]:
+def _limited(format: Callable[[int | None], str]) -> Callable[[int | None], str]:
     """Return a format in which 0 is no limit."""
     return lambda value: format(value) if value or value is None else _UNLIMITED
 
@@ -85,7 +85,7 @@ _number: Callable[..., Column[BucketRow]] = partial(column, format=count_text)
 
 BUCKET_COLUMNS: tuple[Column[BucketRow], ...] = (
     _text("bucket", "BUCKET", "Name of the bucket: that of its stream without KV_ or OBJ_.",
-          lambda row: bucket_of(row.config["name"]), level=lambda row: "strong"),
+          lambda row: bucket_of(text_at(row.config, "name")), level=lambda row: "strong"),
     _text("kind", "KIND", "Whether it has keys or files.",
           lambda row: "keys" if row.has_keys else "files", level=lambda row: "accent"),
     _number("keys", "KEYS",

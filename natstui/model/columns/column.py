@@ -23,7 +23,7 @@ class JsonField:
 
     name: str
     """Carries the unit."""
-    type: Any
+    type: object
     """What JSON has as its value."""
     metric: str = ""
     """Its name in metrics, without that of the entity in front; empty: it is none."""
@@ -54,7 +54,7 @@ class Column(Generic[R]):
     """Numbers are aligned to the right, and the largest is the first that is looked for."""
     json: JsonField | None = None
     """None: only tables show it."""
-    values: Callable[[Any], Sequence[Any]] | None = None
+    values: Callable[..., Sequence[object]] | None = None
     """Returns the values of every row of a view, where it has them as they are."""
 
 
@@ -71,7 +71,7 @@ def column(
     numeric: bool = True,
     text: Callable[[R], str] | None = None,
     json: JsonField | None = None,
-    values: Callable[[Any], Sequence[Any]] | None = None,
+    values: Callable[..., Sequence[object]] | None = None,
 ) -> Column[R]:
     """Return a column whose text is its value as `format` has it.
 

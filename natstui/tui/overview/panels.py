@@ -433,11 +433,11 @@ def total_text(
         minute(View(one.state, one.late_us), total.points, cells)
         for one, total in zip(systems, totals, strict=True)
     ]
-    minute = [
+    sums = [
         None if all(value is None for value in values) else sum(value or 0 for value in values)
         for values in zip(*minutes, strict=True)
     ]
-    return sparkline(minute, cells), text(sum(known) if known else None)
+    return sparkline(sums, cells), text(sum(known) if known else None)
 
 
 def _stored(view: SystemView, row: int) -> Cell:

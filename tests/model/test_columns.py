@@ -1,4 +1,4 @@
-"""The columns of streams and consumers: one entry each for screens, JSON, conditions, metrics."""
+"""The columns of streams, consumers and buckets: one entry each for screens, JSON, conditions, metrics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.columns.buckets import BUCKET_COLUMNS, BucketRow
 from natstui.model.columns.column import Column, json_fields, json_values
 from natstui.model.columns.consumers import CONSUMER_COLUMNS, ConsumerRow
 from natstui.model.columns.streams import STREAM_COLUMNS, StreamRow
@@ -75,6 +76,8 @@ def test_every_column_is_there_once_and_a_number_has_its_unit_in_its_name(
     for each in (names, [it.key for it in shown], [it.title for it in shown]):
         assert len(each) == len(set(each))
     assert all(column.help.endswith(".") for column in shown)
+    # Marks of cells are in no JSON: no limit and not known are null there.
+    assert not any(set("∞~") & set(field.help) for field in json_fields(columns))
     for field in json_fields(columns):
         kinds = set(get_args(field.type) or (field.type,))
         if kinds & {int, float}:
@@ -105,3 +108,14 @@ def test_a_consumer_is_shown_against_its_limits() -> None:
     assert shown["drain"] == ("steady", "warn")
     assert shown["mode"] == ("pull", "dim")
     assert text(CONSUMER_COLUMNS, consumer_row(configured=False))["mode"][0] == UNKNOWN
+
+
+def test_a_limit_that_a_bucket_does_not_have_sorts_after_all_that_others_have() -> None:
+    config = {"name": "KV_carts", "max_msgs_per_subject": -1, "max_bytes": -1, "max_age": 0}
+    row = BucketRow(config, 2, 100, 1, None)
+    shown = text(BUCKET_COLUMNS, row)
+    assert shown["most"] == shown["ttl"] == ("∞", "dim")
+    assert shown["history"] == ("∞", "")
+    values = {it.key: it.value(row) for it in BUCKET_COLUMNS}
+    assert values["most"] is None
+    assert values["ttl"] is None

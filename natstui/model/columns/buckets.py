@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import number_at, text_at
@@ -12,6 +13,7 @@ from natstui.model.columns.column import Column, column, dim, plain
 from natstui.units import bytes_text, count_text, duration_text
 
 _UNLIMITED = "∞"
+V = TypeVar("V")
 
 
 def bucket_of(stream: str) -> str:
@@ -47,14 +49,14 @@ class BucketRow:
         return max(0, self._number("max_msgs_per_subject")) if self.has_keys else None
 
     @property
-    def max_age_s(self) -> float:
-        """How long anything is kept; 0 for ever."""
-        return self._number("max_age") / 1e9
+    def max_age_s(self) -> float | None:
+        """How long anything is kept; None without a limit."""
+        return self._number("max_age") / 1e9 or None
 
     @property
-    def max_bytes(self) -> int:
-        """The most it may store; 0 without a limit."""
-        return max(0, self._number("max_bytes"))
+    def max_bytes(self) -> int | None:
+        """The most it may store; None without a limit."""
+        return max(0, self._number("max_bytes")) or None
 
     def _number(self, setting: str) -> int:
         return number_at(self.config, setting)
@@ -75,9 +77,9 @@ class BucketRow:
         return storage if compression == "none" else f"{storage} {compression}"
 
 
-def _limited(format: Callable[[int | None], str]) -> Callable[[int | None], str]:
-    """Return a format in which 0 is no limit."""
-    return lambda value: format(value) if value or value is None else _UNLIMITED
+def _limit(format: Callable[[V], str]) -> Callable[[V | None], str]:
+    """Return a format in which None is no limit."""
+    return lambda value: _UNLIMITED if value is None else format(value)
 
 
 _text: Callable[..., Column[BucketRow]] = partial(column, format=plain, numeric=False)
@@ -99,11 +101,12 @@ BUCKET_COLUMNS: tuple[Column[BucketRow], ...] = (
     _number("bytes", "BYTES", "Bytes stored now (`state.bytes`).", lambda row: row.stored_bytes,
             format=bytes_text),
     _number("history", "HISTORY", "How many revisions of a key are kept.",
-            lambda row: row.history_count, format=_limited(count_text)),
+            lambda row: row.history_count,
+            format=lambda count: _UNLIMITED if count == 0 else count_text(count)),
     _number("ttl", "TTL", "How long anything is kept; ∞ without a limit.",
-            lambda row: row.max_age_s, format=_limited(duration_text), level=dim),
+            lambda row: row.max_age_s, format=_limit(duration_text), level=dim),
     _number("most", "MOST", "The most it may store; ∞ without a limit.",
-            lambda row: row.max_bytes, format=_limited(bytes_text), level=dim),
+            lambda row: row.max_bytes, format=_limit(bytes_text), level=dim),
     _number("replicas", "REPLICAS", "On how many servers it is.",
             lambda row: row.config.get("num_replicas", 1)),
     _text("storage", "STORE", "File or memory, and whether the server compresses it.",

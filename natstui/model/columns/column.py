@@ -120,12 +120,16 @@ def stored_field(snapshot: type, name: str, metric: str = "", help: str = "") ->
     }
 
 
-def config_field(configuration: type, name: str, json_name: str = "") -> dict[str, Any]:
+def config_field(
+    configuration: type, name: str, json_name: str = "", help: str = ""
+) -> dict[str, Any]:
     """Return the arguments of a column whose value is a setting; None where it is not known."""
     get = attrgetter(name)
     return {
         "value": lambda row: None if (config := row.config) is None else get(config),
-        "json": JsonField(json_name or name, get_type_hints(configuration)[name] | None),
+        "json": JsonField(
+            json_name or name, get_type_hints(configuration)[name] | None, help=help
+        ),
     }
 
 

@@ -82,7 +82,8 @@ def column_spec(
         return Cell(text, column.level(shown))
 
     cell.__doc__ = column.help
-    layout = {"descends": column.numeric} | layout
+    align = "right" if column.numeric else "left"
+    layout = {"align": align, "descends": column.numeric} | layout
     return ColumnSpec(
         column.key,
         column.title,
@@ -90,7 +91,6 @@ def column_spec(
         priority,
         cell,
         values or (lambda view: [column.value(row_of(view, row)) for row in range(len(view))]),
-        align="right" if column.numeric else "left",
         **layout,
     )
 

@@ -84,7 +84,7 @@ STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = every_spec(COLUMNS, StreamR
     _spec("first_age", 7, 9),
     _spec("last_seq", 10, 13),
     _spec("last_age", 7, 10),
-    _spec("used", _USED_WIDTH + 5, 10, descends=True, from_width=120, bar_cells=_USED_WIDTH),
+    _spec("used", _USED_WIDTH + 5, 10, align="left", from_width=120, bar_cells=_USED_WIDTH),
     _spec("msgs_used", 5, 19),
     _spec("bytes_used", 6, 19),
     _spec("age_used", 5, 21),

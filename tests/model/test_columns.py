@@ -1,4 +1,4 @@
-"""The columns of streams, consumers and buckets: one entry each for screens, JSON, conditions, metrics."""
+"""The columns of streams, consumers and buckets: one entry each for screens, JSON and metrics."""
 
 from __future__ import annotations
 

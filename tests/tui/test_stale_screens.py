@@ -14,7 +14,7 @@ from natstui.tui.frame.action_runner import consumers_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.managing.action import ActionScreen
-from natstui.tui.messages import pages
+from natstui.tui.messages import screen as messages_screen
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
@@ -157,7 +157,7 @@ async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engi
 async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "RENEWED_AFTER_S", 1e9)
+    monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 1e9)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
@@ -168,7 +168,7 @@ async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
         with frozen(viewer) as engine:
             await viewer.press("f5")
             engine.kill()
-        monkeypatch.setattr(pages, "RENEWED_AFTER_S", 1.0)
+        monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 1.0)
         await viewer.until(lambda: listed(viewer) == [1], "what was published")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from natstui.jetstream.testbed.shop import publishers
+from natstui.jetstream.testbed.shop import traffic
 from natstui.jetstream.testbed.shop.assets import CONSUMERS, STREAMS, Config
 from natstui.jetstream.testbed.shop.waves import DueMessages
 from natstui.model.live.snapshot import Snapshot
@@ -23,7 +23,7 @@ from tests.session.scenario import consumer, stream
 _STEP_S = 0.1
 _MOST = 5_000
 _MADE_US = at_us(-600)
-_WAVES = {say: wave for say, wave in publishers.SPEAKERS}  # noqa: C416  (named tuples of two)
+_WAVES = {say: wave for say, wave in traffic.SPEAKERS}  # noqa: C416  (named tuples of two)
 
 
 @dataclass
@@ -95,10 +95,10 @@ class HealthyShop:
 
     sources: tuple[Source, ...] = field(
         default_factory=lambda: (
-            Source("ORDERS", DueMessages(_WAVES[publishers.say_order])),
-            Source("PICKING", DueMessages(_WAVES[publishers.say_pick])),
-            Source("SIGNUPS", DueMessages(_WAVES[publishers.say_signup])),
-            Source("PAYMENTS", DueMessages(_WAVES[publishers.say_payment])),
+            Source("ORDERS", DueMessages(_WAVES[traffic.say_order])),
+            Source("PICKING", DueMessages(_WAVES[traffic.say_pick])),
+            Source("SIGNUPS", DueMessages(_WAVES[traffic.say_signup])),
+            Source("PAYMENTS", DueMessages(_WAVES[traffic.say_payment])),
         )
     )
     readers: tuple[Reader, ...] = field(
@@ -152,7 +152,7 @@ class HealthyShop:
     def _live(self) -> None:
         self.now_s += _STEP_S
         # A publisher wakes every half a second.
-        ticks = round(self.now_s / _STEP_S) % round(publishers.TICK_S / _STEP_S) == 0
+        ticks = round(self.now_s / _STEP_S) % round(traffic.TICK_S / _STEP_S) == 0
         for source in self.sources:
             count = source.due.due(self.now_s) if ticks else 0
             source.msgs += count

@@ -26,7 +26,7 @@ from natstui.model.findings.thresholds import NEAR_LAG_S
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.age import Lag, activity_at_us, consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
-from natstui.model.live.rates import AckRate, backlog_trend_per_s
+from natstui.model.live.rates import AckRate
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
@@ -99,7 +99,7 @@ class ConsumerRow:
     @property
     def delivered_msgs_per_s(self) -> float | None:
         """Deliveries per second, redeliveries included."""
-        return self.view.per_s(self.index, "delivered_consumer_seq")
+        return self.view.delivered_msgs_per_s(self.index)
 
     @property
     def ack_window(self) -> AckWindow | None:
@@ -122,7 +122,7 @@ class ConsumerRow:
     @property
     def backlog_trend_per_s(self) -> float | None:
         """By how much what is pending changes per second."""
-        return backlog_trend_per_s(self.view.state.consumer_history, self.view.key(self.index))
+        return self.view.backlog_trend_per_s(self.index)
 
     @property
     def drained_in_s(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.consumers import STANDSTILL
@@ -29,6 +29,7 @@ from natstui.model.live.rates import (
     AckRate,
     StreamRates,
     ack_rate,
+    backlog_trend_per_s,
     counter_per_s,
     stream_rates,
     trend_per_s,
@@ -37,6 +38,8 @@ from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 from natstui.units import duration_text
+
+T = TypeVar("T")
 
 
 class Below(NamedTuple):
@@ -60,6 +63,13 @@ class View:
         self.state = at_moment(state, late_us)
         self.now_mono_us = self.state.now_mono_us
         self.now_at_us = self.state.now_at_us
+        self._computed: dict[tuple[str, int], object] = {}
+
+    def once(self, what: str, row: int, compute: Callable[[], T]) -> T:
+        """Return what is computed of a row, computed once a frame."""
+        if (what, row) not in self._computed:
+            self._computed[what, row] = compute()
+        return cast("T", self._computed[what, row])
 
     @cached_property
     def stale_us(self) -> int:
@@ -108,15 +118,10 @@ class StreamView(View):
         known = (self.config(row) for row in range(len(self)))
         return [None if config is None else get(config) for config in known]
 
-    @cached_property
-    def _rates(self) -> dict[int, StreamRates]:
-        return {}
-
     def rates(self, row: int) -> StreamRates:
-        """Return the rates of a row, computed once a frame."""
-        if row not in self._rates:
-            self._rates[row] = stream_rates(self.state.stream_history, self.key(row))
-        return self._rates[row]
+        """Return the rates of a row."""
+        history = self.state.stream_history
+        return self.once("rates", row, lambda: stream_rates(history, self.key(row)))
 
     def trend(self, row: int, name: str) -> float | None:
         """Return the change per second of a gauge over half a minute."""
@@ -132,15 +137,9 @@ class StreamView(View):
             return None
         return (self.now_mono_us - self.columns.sampled_mono_us[row]) / 1e6
 
-    @cached_property
-    def _verdicts(self) -> dict[int, Verdict]:
-        return {}
-
     def verdict(self, row: int) -> Verdict:
-        """Return what is wrong with a stream, or what it does, decided once a frame."""
-        if row not in self._verdicts:
-            self._verdicts[row] = stream_verdict(self.state, row)
-        return self._verdicts[row]
+        """Return what is wrong with a stream, or what it does."""
+        return self.once("verdict", row, lambda: stream_verdict(self.state, row))
 
     @cached_property
     def _below(self) -> Mapping[str, tuple[int, int]]:
@@ -225,30 +224,24 @@ class ConsumerView(View):
         rows = self.state.streams.roster.rows_of_stream.get(name)
         return self.state.streams.roster.keys[rows[-1]] if rows else None
 
-    @cached_property
-    def _verdicts(self) -> dict[int, Verdict]:
-        return {}
-
     def verdict(self, row: int) -> Verdict:
-        """Return why a consumer stands where it does, decided once a frame."""
-        if row not in self._verdicts:
-            self._verdicts[row] = consumer_verdict(self.state, row)
-        return self._verdicts[row]
+        """Return why a consumer stands where it does."""
+        return self.once("verdict", row, lambda: consumer_verdict(self.state, row))
 
-    def per_s(self, row: int, name: str) -> float | None:
-        """Return the rate of one counter of a row."""
-        return counter_per_s(self.state.consumer_history, self.key(row), name)
-
-    @cached_property
-    def _acks(self) -> dict[int, AckRate]:
-        return {}
+    def delivered_msgs_per_s(self, row: int) -> float | None:
+        """Return how many messages a second are delivered, redeliveries included."""
+        history, name = self.state.consumer_history, "delivered_consumer_seq"
+        return self.once("delivered", row, lambda: counter_per_s(history, self.key(row), name))
 
     def acks(self, row: int) -> AckRate:
-        """Return how many messages a second are acknowledged, computed once a frame."""
-        if row not in self._acks:
-            rate = ack_rate(self.state.consumer_history, self.key(row), self.config(row))
-            self._acks[row] = rate
-        return self._acks[row]
+        """Return how many messages a second are acknowledged."""
+        history = self.state.consumer_history
+        return self.once("acks", row, lambda: ack_rate(history, self.key(row), self.config(row)))
+
+    def backlog_trend_per_s(self, row: int) -> float | None:
+        """Return by how much what is pending changes per second."""
+        history = self.state.consumer_history
+        return self.once("trend", row, lambda: backlog_trend_per_s(history, self.key(row)))
 
     def trend(self, row: int, name: str) -> float | None:
         """Return the change per second of a gauge over half a minute."""

@@ -83,7 +83,7 @@ def column_spec(
 
     cell.__doc__ = column.help
     align = "right" if column.numeric else "left"
-    layout = {"align": align, "descends": column.numeric} | layout
+    placed: dict[str, Any] = {"align": align, "descends": column.numeric} | layout
     return ColumnSpec(
         column.key,
         column.title,
@@ -91,7 +91,7 @@ def column_spec(
         priority,
         cell,
         values or (lambda view: [column.value(row_of(view, row)) for row in range(len(view))]),
-        **layout,
+        **placed,
     )
 
 

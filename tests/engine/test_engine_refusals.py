@@ -121,12 +121,14 @@ async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_i
     broker = nats_server_factory(MONITOR)
     app = await connect(Connection(servers=(broker.url,), user="app", password=Secret("app")))
     await app.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-    await app.request("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"name": "C"}})
+    # Durable: an ephemeral one is deleted before an engine on a busy machine has seen it.
+    config = {"name": "C", "durable_name": "C"}
+    await app.request("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": config})
     await app.ask("s", b"a message")
     await app.close()
-    config = tmp_path / "config.toml"
-    config.write_text("[connection]\ninbox_prefix = '_INBOX_mon'\n")
-    arguments = ("--server", with_user(broker.url, "mon"), "--config", str(config))
+    settings = tmp_path / "config.toml"
+    settings.write_text("[connection]\ninbox_prefix = '_INBOX_mon'\n")
+    arguments = ("--server", with_user(broker.url, "mon"), "--config", str(settings))
     with EngineProcess(*arguments) as engine:
         engine.next(Snapshot, lambda snapshot: "C" in snapshot.consumers.name)
         engine.next(Snapshot)

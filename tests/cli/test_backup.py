@@ -644,13 +644,17 @@ def test_a_stream_in_memory_that_the_server_cannot_back_up_is_left_out_by_name(
     assert (restored.returncode, left_out in restored.stderr) == (0, True), restored.stderr
 
 
-async def backed_up_without_data(shell: Shell, url: str, folder: Path) -> Done:
-    """Back up S; somebody sends only the beginning of a snapshot, and says that it is complete."""
+async def backed_up_without_data(shell: Shell, url: str, folder: Path, more_msgs: int = 0) -> Done:
+    """Back up S; somebody sends only the beginning of a snapshot, and says that it is complete.
+
+    It says that it has `more_msgs` more messages than the stream.
+    """
     async with connected(url) as nc:
         info = json.loads((await nc.request("$JS.API.STREAM.INFO.S", b"", timeout=20)).data)
 
         async def send_nothing(request: Msg) -> None:
-            reply = {"config": info["config"], "state": info["state"]}
+            state = info["state"] | {"messages": info["state"]["messages"] + more_msgs}
+            reply = {"config": info["config"], "state": state}
             await request.respond(json.dumps(reply).encode())
             inbox = json.loads(request.data)["deliver_subject"]
             await nc.publish(inbox, b"\xff\x06\x00\x00S2sTwO")
@@ -683,3 +687,27 @@ def test_a_snapshot_without_data_is_no_backup(nats_server_factory: Any, tmp_path
     (other / "natstui.json").write_text(json.dumps(about))
     refused = shell.run("backup", "verify", str(other))
     assert refused.returncode == 6 and "it has no data" in refused.stderr
+
+
+def test_more_messages_than_sequences_are_no_backup(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    broker = nats_server_factory('mappings { "$JS.API.STREAM.SNAPSHOT.S": "forged.snapshot" }')
+    shell, folder = Shell(broker.url, tmp_path), tmp_path / "kept"
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("pub", "s", "x", "-J")
+    done = asyncio.run(backed_up_without_data(shell, broker.url, folder, more_msgs=998))
+    said = "it speaks of 999 messages from sequence 1 to 1"
+    assert done.returncode == 6 and said in done.stderr, done
+    assert not folder.exists()
+    other = tmp_path / "other"
+    shell.ok("stream", "add", "T", "--subjects", "t")
+    shell.ok("stream", "backup", "T", str(other))
+    config, about = other / "backup.json", other / "natstui.json"
+    described, sums = json.loads(config.read_bytes()), json.loads(about.read_bytes())
+    described["state"]["messages"] = 2
+    config.write_text(json.dumps(described))
+    sums["files"]["backup.json"] = {"sha256": hashlib.sha256(config.read_bytes()).hexdigest()}
+    about.write_text(json.dumps(sums))
+    refused = shell.run("backup", "verify", str(other))
+    assert refused.returncode == 6 and "it speaks of 2 messages" in refused.stderr, refused

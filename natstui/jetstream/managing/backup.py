@@ -20,6 +20,7 @@ from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
     FORMAT,
     check_data,
+    check_description,
     new_folder,
     write_json,
 )
@@ -124,6 +125,7 @@ async def _write(
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise
+    check_description(taken.answer, f"the reply to the snapshot of {stream}")
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
     about: dict[str, Any] = {
         **_made(client),

@@ -124,10 +124,7 @@ def read_backup(folder: Path) -> Backup:
     if not (folder / CONFIG_FILE).exists():
         raise BackupError(f"{folder} is not a backup of a stream: it has no {CONFIG_FILE}")
     description = read_json(folder / CONFIG_FILE)
-    try:
-        msgspec.convert(description, _Description)
-    except msgspec.ValidationError as error:
-        raise BackupError(f"{folder / CONFIG_FILE} is damaged: {error}") from error
+    check_description(description, str(folder / CONFIG_FILE))
     name = description["config"]["name"]
     if any(name_problems("name", name, "stream")):
         raise BackupError(
@@ -166,6 +163,19 @@ class _Description(msgspec.Struct):
 
     config: _ConfigName
     state: _Counts
+
+
+def check_description(description: object, name: str) -> None:
+    """Raise BackupError for what no server says of a stream; sentences call it `name`."""
+    try:
+        state = msgspec.convert(description, _Description).state
+    except msgspec.ValidationError as error:
+        raise BackupError(f"{name} is damaged: {error}") from error
+    if state.messages > max(0, state.last_seq - state.first_seq + 1):
+        raise BackupError(
+            f"{name} is damaged: it speaks of {state.messages:,} messages from sequence "
+            f"{state.first_seq} to {state.last_seq}"
+        )
 
 
 class _FileSum(msgspec.Struct):

@@ -297,6 +297,12 @@ class _Task:
             raise RequestFailed("the target acknowledged copies and did not keep them")
         if account.refused_msgs:
             raise RequestFailed("the target refused some messages; --resume tries them again")
+        if account.removed_seqs:
+            first_seq, last_seq = account.removed_seqs
+            raise RequestFailed(
+                f"sequences {first_seq:,} to {last_seq:,} were removed from {self._done.name} "
+                "while the copy was stopped: what was there, and was not copied before, is missing"
+            )
 
     def _copy(self) -> None:
         if self._words["to_file"]:
@@ -355,6 +361,7 @@ class _Task:
         selection = await select(source, self._wanted)
         if state is not None:
             selection = dataclasses.replace(selection, end_seq=state.end_seq)
+            found.account.removed_seqs = selection.removed_after(state.done_seq)
         if selection.remark:
             click.echo(clean_line(f"natstui: {selection.remark}"), err=True)
         found.selection = selection

@@ -140,6 +140,29 @@ async def test_a_copy_that_was_stopped_goes_on_where_it_was(
         assert "not stopped" in (await run(shell, "messages", "copy", *words, "--resume")).stderr
 
 
+async def test_what_was_removed_while_a_copy_was_stopped_is_named(
+    shell: Shell, nats_server: Broker
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 3_000)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        process = started(shell, *words, "--rate", "200")
+        await some_stored(nc, "T", 300)
+        process.send_signal(signal.SIGINT)
+        await asyncio.to_thread(process.communicate)
+        before = (await nc.jetstream().stream_info("T")).state.messages
+        assert before < 2_000
+        await nc.jetstream().purge_stream("S", seq=2_001)
+        done = await run(shell, "messages", "copy", *words, "--resume", "--json")
+        assert done.returncode == 4, done
+        assert f"sequences {before + 1:,} to 2,000 were removed from S" in done.stderr
+        account = copied(done.stdout)
+        assert account["removed_seqs"] == [before + 1, 2_000]
+        assert account["acknowledged_msgs"] == 1_000
+        assert len(await counts(nc, "T")) == before + 1_000
+
+
 async def test_one_that_was_killed_long_ago_does_not_go_on_unasked(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -80,6 +80,8 @@ class Account:
     """Sent, and no answer says whether they are stored."""
     gone_msgs: int = 0
     """Looked for by their sequence and not there any more."""
+    removed_seqs: tuple[int, int] | None = None
+    """First and last that the source removed while the copy was stopped, before it read them."""
     without_rollup_msgs: int = 0
     """Sent without the header that would have removed other messages."""
     refusals: Counter[str] = field(default_factory=Counter)

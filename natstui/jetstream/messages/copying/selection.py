@@ -71,6 +71,14 @@ class Selection:
     remark: str = ""
     """What cannot be told, or where the sequences were found."""
 
+    def removed_after(self, done_seq: int) -> tuple[int, int] | None:
+        """Return the first and last sequence behind `done_seq` that the stream has no more."""
+        last_seq = min(self.first_seq - 1, self.end_seq)
+        # What a consumer still wants begins later by itself, as it acknowledges.
+        if self.wanted.consumer is not None or not done_seq or last_seq <= done_seq:
+            return None
+        return done_seq + 1, last_seq
+
 
 async def select(client: Client, wanted: Wanted) -> Selection:
     """Return what there is now of what is wanted; raises RequestFailed."""

@@ -19,6 +19,7 @@ from typing import Any
 import nats
 from nats.aio.client import Client as Nats
 
+from natstui.cli.watch.lines import json_line
 from natstui.cli.watch.run import Collector, all_rows
 from natstui.config import Connection, Secret
 from natstui.errors import RequestFailed, ServerGone
@@ -28,6 +29,8 @@ from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.columns.consumers import ConsumerRow
+from natstui.model.columns.streams import StreamRow
 from natstui.model.live.rates import stream_rates
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
@@ -94,8 +97,8 @@ class Watcher:
         for row in self.collector.take():
             self.lines.append((now_s, {f.name: getattr(row, f.name) for f in fields(row)}))
         for row in all_rows(self.state):
-            if getattr(row, "stale", None):
-                self.lines.append((now_s, {"name": row.name, "stale": True}))
+            if isinstance(row, StreamRow | ConsumerRow) and row.is_stale:
+                self.lines.append((now_s, json.loads(json_line(row))))
 
 
 @dataclass

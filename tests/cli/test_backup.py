@@ -278,11 +278,9 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
             refused = shell.run(*words)
             assert refused.returncode == 4 and "did not end" in refused.stderr
         shell.ok("stream", "rm", "S", "--yes")
-        time.sleep(0.1)
     until = time.monotonic() + 60
     while (done := shell.run("stream", "restore", str(folder))).returncode:
         assert time.monotonic() < until, done.stderr
-        time.sleep(1)
     assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 4_000
 
 
@@ -375,14 +373,17 @@ async def published(url: str, subject: str) -> None:
 
 
 async def holds(url: str, stream: str, wanted_msgs: int) -> None:
-    """Wait until a stream has so many messages, and see that it has no more a moment later."""
-    async with connected(url) as nc:
-        js = nc.jetstream()
-        async with asyncio.timeout(60):
-            while (await js.stream_info(stream)).state.messages < wanted_msgs:
-                await asyncio.sleep(0.1)
-        await asyncio.sleep(0.5)
-        assert (await js.stream_info(stream)).state.messages == wanted_msgs
+    """Wait until a stream has so many messages, and all of its origin; fail if it has more."""
+    async with connected(url) as nc, asyncio.timeout(60):
+        while True:
+            reply = await nc.request(f"$JS.API.STREAM.INFO.{stream}", timeout=20)
+            info = json.loads(reply.data)
+            origins = info.get("sources") or [info["mirror"]]
+            behind = any(origin["lag"] or origin["active"] < 0 for origin in origins)
+            if info["state"]["messages"] >= wanted_msgs and not behind:
+                break
+            await asyncio.sleep(0.1)
+        assert info["state"]["messages"] == wanted_msgs
 
 
 @pytest.mark.needs_server("2.15")

@@ -125,12 +125,12 @@ def _numbers(role: Role) -> Iterator[str]:
         yield "a size must not be negative"
     if role.total_msgs is not None and role.total_msgs < 1:
         yield f"msgs must be at least 1, not {role.total_msgs}"
-    if any(min(one.start_per_s, one.end_per_s) < 0 for one in role.schedule):
+    if any(min(step.start_per_s, step.end_per_s) < 0 for step in role.schedule):
         yield "a rate must not be negative"
-    if any(max(one.start_per_s, one.end_per_s) <= 0 for one in role.schedule):
+    if any(max(step.start_per_s, step.end_per_s) <= 0 for step in role.schedule):
         yield "a rate must be above 0"
     # As it is written: a NaN of TOML is not above it either.
-    if not all(max(one.start_per_s, one.end_per_s) <= _MOST_PER_S for one in role.schedule):
+    if not all(max(step.start_per_s, step.end_per_s) <= _MOST_PER_S for step in role.schedule):
         yield f"a rate must be at most {_MOST_PER_S:,} messages a second"
 
 

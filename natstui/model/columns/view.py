@@ -152,8 +152,10 @@ class StreamView(View):
             return None
         state = self.state
         rows = state.consumers.roster.rows_of_stream.get(name, ())
-        found = [state.findings.worst(of_key(state.consumers.roster.keys[at])) for at in rows]
-        wrong = [it.kind for it in found if it is not None and it.kind.severity != "info"]
+        findings = [state.findings.worst(of_key(state.consumers.roster.keys[at])) for at in rows]
+        wrong = [
+            each.kind for each in findings if each is not None and each.kind.severity != "info"
+        ]
         if not wrong:
             return None
         worst = max(wrong, key=lambda kind: kind.severity_level)

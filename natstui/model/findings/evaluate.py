@@ -460,7 +460,7 @@ class Board:
         watched = self._watched.get(entity)
         if watched is None:
             return _NONE
-        return frozenset(one.finding.kind for one in watched if one.raised)
+        return frozenset(watch.finding.kind for watch in watched if watch.raised)
 
     def settle(
         self,
@@ -478,7 +478,7 @@ class Board:
         before = self._watched.get(entity, ())
         if not before and not found:
             return
-        left = {one.finding.kind: one for one in before}
+        left = {watch.finding.kind: watch for watch in before}
         after = [
             _seen(entity, kind, seen, left.pop(kind, None), mono_us, at_us) for kind, seen in found
         ]

@@ -94,7 +94,7 @@ class Moments:
 
     def look(self, at_s: float) -> None:
         """Remember the present moment."""
-        msgs, sizes = (_copied(one) for one in (self._tally.msgs, self._tally.sizes))
+        msgs, sizes = (_copied(counts) for counts in (self._tally.msgs, self._tally.sizes))
         self._kept.append(_Moment(at_s, msgs, sizes))
         while len(self._kept) > 2 and at_s - self._kept[1].at_s >= RATE_OVER_S:
             self._kept.popleft()
@@ -145,7 +145,7 @@ class Moments:
             return found
 
         subjects, msgs, sizes = (
-            sums(one).astype(np.int64) for one in (own.subjects, own.msgs, own.sizes)
+            sums(values).astype(np.int64) for values in (own.subjects, own.msgs, own.sizes)
         )
         return Counts(subjects, msgs, sizes, sums(own.msgs_per_s), sums(own.bytes_per_s))
 
@@ -251,8 +251,8 @@ class Picture:
     def _rest(self, places: Int64s, above: str, level: int) -> SubjectRow:
         counts = self._counts
         per_s, bytes_per_s = (
-            float(one[places].sum()) if self._knows_rates else None
-            for one in (counts.msgs_per_s, counts.bytes_per_s)
+            float(rates[places].sum()) if self._knows_rates else None
+            for rates in (counts.msgs_per_s, counts.bytes_per_s)
         )
         return SubjectRow(
             above, "rest", level, False, int(counts.subjects[places].sum()),

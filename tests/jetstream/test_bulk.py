@@ -216,6 +216,30 @@ async def test_rows_of_one_answer_are_those_of_lists(
     await other.close()
 
 
+@pytest.mark.server
+async def test_each_poll_has_the_rows_of_its_own_moment(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(ACCOUNTS.replace("IMPORT", ""))
+    nc = await nats.connect(as_user(server.url, "app"))
+    await fill(nc, 3)
+    await nc.close()
+    async with polling(of(server.url, "system", ())) as bulk:
+        await seen_in_bulk(bulk, 4, 16)
+        first = len(bulk.records)
+        for _ in range(7):
+            await bulk.until(Snapshot)
+        seen = [each for each in bulk.records[first:] if isinstance(each, Snapshot)]
+    ages_us = [
+        each.taken_mono_us - min(each.streams.sampled_mono_us)
+        for each in seen
+        if each.streams.sampled_mono_us
+    ]
+    # A busy machine holds up single polls.
+    assert len(ages_us) >= len(seen) - 2, "polls without rows"
+    assert sorted(ages_us)[len(ages_us) // 2] < 500_000, ages_us
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("source", ["system", "monitoring"])
 async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, source: str) -> None:

@@ -130,7 +130,7 @@ class _Poller:
         account, rtt_us = await self._account(patience)
         self._clocks.trip_us = self._api.trip_us
         began_mono_s = steady_s()
-        bulk = self._bulk.turn(account, self._control)
+        bulk = await self._bulk.turn(account, self._control, quiet_s)
         streams = await self._streams.read(
             allowed.halved() if self._consumers.has_any else allowed,
             self._control.visible_streams,

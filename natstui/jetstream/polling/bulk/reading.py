@@ -30,6 +30,9 @@ _MANY_COUNT = 2_000
 _FIRST_S = 6.0
 _AGAIN_S = 10.0
 _LONGEST_PAUSE_S = 300.0
+_EARLY_RATIO = 0.1
+"""Of the interval: a poll that comes so much before an answer is due asks for it. The next poll
+would be nearly a whole interval late."""
 _TRUSTED_RATIO = 3
 _TRUSTED_S = 2.0
 """An answer holds for three times and a little longer than the next should take."""
@@ -101,18 +104,27 @@ class BulkReading:
         """Return whether every row comes with the bulk answers."""
         return steady_s() < min(self._covered_until_s, self._listed_until_s)
 
-    def turn(self, account: Account | None, control: PollControl) -> BulkTurn:
-        """Return what this poll takes; ask for the next answer when it is time."""
+    async def turn(
+        self, account: Account | None, control: PollControl, quiet_s: float
+    ) -> BulkTurn:
+        """Return what this poll takes; ask for the next answer when it is time.
+
+        An answer of few rows belongs to the poll that asked for it, if it comes within `quiet_s`.
+        """
         if self._asks is None or account is None or not self._is_ours(account):
             return NO_TURN
         fresh = self._taken(account, control.interval_s)
         now_s = steady_s()
-        if self._asking is None and now_s >= self._due_s and not self._left:
+        due_s = self._due_s - _EARLY_RATIO * control.interval_s
+        if self._asking is None and now_s >= due_s and not self._left:
             config = self._asks.wants_config(control.interval_s)
             self._asking = asyncio.create_task(self._asks.ask(account.domain, config=config))
             if _are_many(account):
-                # Of few, the next poll is soon enough: two in a row would measure no rates.
                 self._asking.add_done_callback(lambda _: control.poll_soon())
+            elif self._handed:
+                # A poll of its own would measure no rates, so soon after this one.
+                await asyncio.wait({self._asking}, timeout=quiet_s)
+                fresh = self._taken(account, control.interval_s)
         # What is in view has the rest of the server's share while bulk answers have theirs.
         self._api.work.share = SERVER_SHARE - BULK_SHARE if self.covers_all else SERVER_SHARE
         if self._waits_for_first(account, now_s):

@@ -30,7 +30,6 @@ from natstui.units import duration_text
 
 _SUBJECT = "$JS.EVENT.ADVISORY.API"
 _PREFIX = "$JS.API."
-_OWN_REQUEST = "INFO"
 _MOST_DIFFERENT = 1_000
 _LISTED_COUNT = 100
 _ERROR_CHARACTERS = 300
@@ -43,6 +42,8 @@ class _Client(msgspec.Struct):
     name: str | None = None
     host: str | None = None
     user: str | None = None
+    server: str | None = None
+    """The name of the server that the client is connected to: `id` is unique there only."""
 
 
 class _Advisory(msgspec.Struct):
@@ -76,12 +77,13 @@ async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
 
     Raises PermissionDenied when the user may not subscribe, and what `request` raises.
     """
-    reading = _Reading(client.nc.client_id)
+    # The server tells of requests a moment after their replies: of our last polls even now.
+    reading = _Reading(client.nc.client_id, client.nc.server_info.get("server_name"))
     reconnects_count = client.nc.stats["reconnects"]
     subscription = await client.subscribe(_SUBJECT, reading.add, reading.deny)
     try:
         # The reply comes after everything that the server says of the subscription.
-        await client.request(_OWN_REQUEST)
+        await client.request("INFO")
         if reading.denied is not None:
             raise reading.denied
         begun_s = time.monotonic()
@@ -105,11 +107,11 @@ async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
 class _Reading:
     """Counts requests that are alike, until too many come."""
 
-    def __init__(self, own_id: int | None) -> None:
+    def __init__(self, own_id: int | None, own_server: str | None) -> None:
         self.denied: PermissionDenied | None = None
         self.ended: str | None = None
         self.is_over = asyncio.Event()
-        self._own_id = own_id
+        self._own = (own_id, own_server)
         self._alike: Counter[_Alike] = Counter()
         self._errors_count = self._left_out_count = 0
         self._read_msgs = self._read_bytes = 0
@@ -146,7 +148,7 @@ class _Reading:
     def _count(self, advisory: _Advisory) -> None:
         request = advisory.subject.removeprefix(_PREFIX)
         who = advisory.client or _Client()
-        if request == _OWN_REQUEST and who.id == self._own_id:
+        if (who.id, who.server) == self._own:
             return
         error = None
         if '"error"' in advisory.response[:_ERROR_CHARACTERS]:

@@ -171,7 +171,7 @@ async def measure(url: str, folder: Path) -> None:
             for name in ("OWN", "RAW"):
                 await api(plain, f"STREAM.DELETE.{name}")
         restores[0].append(
-            await timed(lambda: restore_stream(writer, wanted, Pace(), lambda _: None))
+            await timed(lambda: restore_stream(writer, wanted, Pace(), lambda *_: None, []))
         )
         restores[1].append(await timed(lambda: raw_restore(plain, answer, raw)))
     print_ratio("restore", *restores)

@@ -9,11 +9,11 @@ import pytest
 from textual.widgets import TextArea
 
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.counts import Counts, Latencies, main_latency
 from natstui.model.bench.latency import LatencyCounts, bucket_of, from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult, PreviousRun
-from natstui.model.bench.view import BenchmarkView, WorkerPoint, so_far
+from natstui.model.bench.view import BenchmarkView, LatencyPoint, WorkerPoint, so_far
 from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkFinished,
@@ -28,6 +28,7 @@ from natstui.model.records.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
+from natstui.tui.bench import figures
 from natstui.tui.bench.charts import (
     added_up,
     cumulative_chart,
@@ -312,6 +313,24 @@ def test_phases_workers_and_rates_that_changed_are_marked_on_the_charts() -> Non
     ]  # fmt: skip
 
 
+def test_a_long_run_merges_its_latencies_no_more_often_than_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def merged_count(seconds_count: int) -> int:
+        merged: list[Latencies] = []
+
+        def main(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
+            merged.append(latencies)
+            return main_latency(latencies)
+
+        monkeypatch.setattr(figures, "main_latency", main)
+        seconds = tuple(LatencyPoint(1_000_000 * at, {}, {}) for at in range(seconds_count))
+        main_figures(replace(view_of([point(100_000, 10)]), seconds=seconds))
+        return len(merged)
+
+    assert merged_count(100) == merged_count(1)
+
+
 def test_the_result_is_three_figures_against_the_last_run_of_the_same_plan() -> None:
     running = BenchmarkView().after(
         BenchmarkPlanned(0, "x", BenchmarkPlan("t", "", (Role("p", "publish"),), None, None))
@@ -322,9 +341,9 @@ def test_the_result_is_three_figures_against_the_last_run_of_the_same_plan() -> 
         "t", 0, 1.0, "ok", False, (), 10.0, 5669.0, 1.0, 1.0, Latencies(), Counts(), books, ()
     )
     over = running.after(BenchmarkFinished(200_000, "x", result, None))
-    figures = main_figures(over)
-    assert [one.text for one in figures] == ["5,669/s", "106 ms", "0 ✓"]
-    assert {one.before for one in figures} == {""}
+    shown = main_figures(over)
+    assert [one.text for one in shown] == ["5,669/s", "106 ms", "0 ✓"]
+    assert {one.before for one in shown} == {""}
     before = PreviousRun("then", 0, None, 5000.0, "e2e", 212_000_000, 3)
     compared = main_figures(over.after(BenchmarkSummed(3, "so", False, before)))
     assert [one.before for one in compared] == [

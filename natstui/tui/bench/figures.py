@@ -75,7 +75,8 @@ def _live(view: BenchmarkView) -> list[Figure]:
         spark = sparkline(view.behind_msgs, SPARK_CELLS)
         look = "warn" if behind else "ok"
         found.append(Figure("behind", count_text(behind), "", spark, look=look))
-    p99s = [(point.at_us, point.p99_ns.get(_main_name(view))) for point in view.seconds]
+    main_name = _main_name(view)
+    p99s = [(point.at_us, point.p99_ns.get(main_name)) for point in view.seconds]
     spark = sparkline(recent_values(view, p99s, SPARK_CELLS), SPARK_CELLS)
     # Of the newest second, as the chart has it; the table has those since the start.
     p99_ns = p99s[-1][1] if p99s else None

@@ -16,6 +16,7 @@ from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import NotConfirmed
+from natstui.jetstream.events.api_audit import read_api_audit
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.records.benchmark import BenchmarkCommand
 from natstui.model.records.managing import ManagingCommand
@@ -27,6 +28,7 @@ from natstui.model.records.record import (
     Outcome,
     PollNow,
     Prefer,
+    ReadApiAudit,
     SetInterval,
     SetPolling,
     Watch,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 Status = Literal["done", "refused", "failed"]
 Answer = tuple[str, str | None]
 """A sentence for people, and what was asked for."""
-ViewerCommand = Watch | Prefer | ListSessions | ExportSelection | ChangeSession
+ViewerCommand = Watch | Prefer | ReadApiAudit | ListSessions | ExportSelection | ChangeSession
 
 
 class Commands:
@@ -126,6 +128,8 @@ class Commands:
             text = await asyncio.to_thread(execute_export, command, self._recorder.known)
         elif isinstance(command, ChangeSession):
             text = await asyncio.to_thread(execute_change, command)
+        elif isinstance(command, ReadApiAudit):
+            text, body_json = "read", await self._audit(command)
         else:
             body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
         now_us = time.time_ns() // 1000
@@ -142,7 +146,10 @@ class Commands:
         if isinstance(command, BenchmarkCommand):
             return await (await self._benchmarking(command)).execute(command)
         match command:
-            case Watch() | Prefer() | ListSessions() | ExportSelection() | ChangeSession():
+            case (
+                Watch() | Prefer() | ReadApiAudit() | ListSessions() | ExportSelection()
+                | ChangeSession()
+            ):  # fmt: skip
                 await self._serve_viewer(command)
                 return None
             case SetInterval():
@@ -173,6 +180,16 @@ class Commands:
             begun = self._recorder.start(command.name, command.findings)
             return f"recording into {begun.folder}", None
         return f"recorded into {(await self._recorder.stop()).folder}", None
+
+    async def _audit(self, command: ReadApiAudit) -> str:
+        client = self._client()
+        if client is None:
+            raise ServerGone("not connected yet")
+        refuse_for_other_account(client.connection, command)
+        # Nothing of ours polls meanwhile: its requests would be most of those that it reads.
+        with self._control.resting():
+            audit = await read_api_audit(client, command.for_s)
+        return msgspec.json.encode(audit).decode()
 
     async def _describe(self, command: Describe) -> Answer:
         client = self._client()

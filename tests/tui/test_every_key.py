@@ -42,6 +42,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "FindingsScreen": ("5",),
     "ConnectionsScreen": ("6",),
     "ConnectionDetail": ("6", "home", "enter"),
+    "AuditScreen": ("6", "A"),
     "BucketsScreen": ("7",),
     "BucketForm": ("7", "a"),
     "KeysScreen": (":buckets CONF",),

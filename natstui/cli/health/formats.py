@@ -12,7 +12,7 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.health.report import NotJudged, Report, Verdict
 from natstui.cli.metrics.exposition import finding_lines
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.model.clients.api_audit import audit_text
+from natstui.model.clients.api_audit import audit_cost_text, audit_counts_text, error_text
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Finding, folded
@@ -58,7 +58,7 @@ def audit_lines(report: Report) -> Iterator[str]:
     if audit is None:
         return
     yield ""
-    yield f"API audit: {audit_text(audit)}"
+    yield f"API audit: {audit_counts_text(audit)}; {audit_cost_text(audit)}"
     columns = (
         Column("TIMES"),
         Column("REQUEST", numeric=False, shrinks=True),
@@ -72,9 +72,7 @@ def audit_lines(report: Report) -> Iterator[str]:
             clean_line(request.request),
             clean_line(request.client),
             clean_line(request.user or ""),
-            clean_line(f"{request.err_code} {request.error}")
-            if request.err_code is not None
-            else "",
+            clean_line(error_text(request)),
         ]
         for request in audit.requests[:_AUDITED_COUNT]
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from natstui.clock import steady_s
 
@@ -19,6 +21,8 @@ class PollControl:
         self.preferred_consumers: frozenset[tuple[str, str]] = frozenset()
         """What something is wrong with, say: in every poll, after what is in view."""
         self.on = True
+        self._rests_count = 0
+        """So many works want that nothing is polled while they run."""
         self._wake = asyncio.Event()
         self._asked_now = False
         self.set_interval(interval_s)
@@ -32,6 +36,21 @@ class PollControl:
         """Pause or resume."""
         self.on = on
         self._wake.set()
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Poll nothing meanwhile, unless that is asked for; then go on as before."""
+        self._rests_count += 1
+        self._wake.set()
+        try:
+            yield
+        finally:
+            self._rests_count -= 1
+            self._wake.set()
+
+    @property
+    def _polls(self) -> bool:
+        return self.on and not self._rests_count
 
     def look_at(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
         """Poll these first from now on."""
@@ -48,7 +67,7 @@ class PollControl:
 
     def poll_soon(self) -> None:
         """Poll at once unless polling is paused: the server is back."""
-        if self.on:
+        if self._polls:
             self.poll_now()
 
     async def rest(self, until_mono_s: float) -> None:
@@ -59,7 +78,7 @@ class PollControl:
                 until_mono_s = min(until_mono_s, started_s + self.interval_s)
             self._wake.clear()
             try:
-                async with asyncio.timeout(until_mono_s - steady_s() if self.on else None):
+                async with asyncio.timeout(until_mono_s - steady_s() if self._polls else None):
                     await self._wake.wait()
             except TimeoutError:
                 break

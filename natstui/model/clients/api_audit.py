@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
+API_AUDIT_S = 10.0
+"""How long an audit lasts on the screen."""
 MOST_AUDITED_MSGS = 100_000
 """An audit ends after so many requests,"""
 MOST_AUDITED_PER_S = 10_000
@@ -47,12 +49,21 @@ class ApiAudit:
     """What it cost: messages and bytes that the server sent for it."""
 
 
-def audit_text(audit: ApiAudit) -> str:
-    """Return how many requests came, how many failed, and what reading them cost."""
+def error_text(requests: AuditedRequests) -> str:
+    """Return the error of the replies; empty where they were answered."""
+    return "" if requests.err_code is None else f"{requests.err_code} {requests.error}"
+
+
+def audit_counts_text(audit: ApiAudit) -> str:
+    """Return how many requests came, and how many failed."""
     per_s = rate_text(audit.requests_count / audit.elapsed_s if audit.elapsed_s else None)
-    cost = f"{counted(audit.read_msgs, 'message')}, {bytes_text(audit.read_bytes)}"
     return (
         f"{counted(audit.requests_count, 'request')} of other clients in "
-        f"{duration_text(audit.elapsed_s)} ({per_s}/s), {counted(audit.errors_count, 'error')}; "
-        f"{audit.ended}; polling was paused; natstui read {cost}"
+        f"{duration_text(audit.elapsed_s)} ({per_s}/s), {counted(audit.errors_count, 'error')}"
     )
+
+
+def audit_cost_text(audit: ApiAudit) -> str:
+    """Return why it ended, and what reading cost."""
+    cost = f"{counted(audit.read_msgs, 'message')}, {bytes_text(audit.read_bytes)}"
+    return f"{audit.ended}; polling was paused; natstui read {cost}"

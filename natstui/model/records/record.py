@@ -10,6 +10,7 @@ from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar
+from natstui.model.clients.api_audit import API_AUDIT_S
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
@@ -268,6 +269,14 @@ class Describe:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadApiAudit:
+    """Poll nothing for `for_s`, and answer with what clients requested of the JetStream API."""
+
+    command_id: int
+    for_s: float = API_AUDIT_S
+
+
+@dataclass(frozen=True, slots=True)
 class WriteNote:
     """Put a note into the records."""
 
@@ -282,6 +291,7 @@ EngineCommand = (
     | SetPolling
     | PollNow
     | Describe
+    | ReadApiAudit
     | WriteNote
     | StartRecording
     | StopRecording

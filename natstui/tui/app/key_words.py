@@ -47,6 +47,8 @@ KEY_WORDS: Mapping[str, str] = {
     "command": "type a command; tab completes it",
     "clients.again": "read again",
     "clients.stop": "stop reading, and show the clients found",
+    "audit.again": "read once more",
+    "connections.audit": "read for 10 s which client requests what of the API",
     "connections.closed": "switch between closed connections and open ones",
     "consumer.actions": "pause, reset, delete and all other actions",
     "copy.name": "copy the name to the clipboard",

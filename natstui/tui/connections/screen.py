@@ -20,6 +20,7 @@ from natstui.model.clients.words import summary
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnections
 from natstui.model.traffic import Traffic
+from natstui.tui.connections.audit import AuditScreen
 from natstui.tui.connections.cells import CONNECTION_COLUMNS, ConnectionView
 from natstui.tui.connections.detail import ConnectionDetail
 from natstui.tui.connections.kicking import Kicking
@@ -41,6 +42,7 @@ class ConnectionsScreen(TableScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "closed", "Closed", id="connections.closed"),
+        Binding("A", "audit", "API audit", id="connections.audit"),
         KICK.binding("part('kicking', 'kick')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONNECTION_COLUMNS
@@ -134,6 +136,8 @@ class ConnectionsScreen(TableScreen):
         """Offer closed connections only live: a recording has none; offer the way back."""
         if action == "closed" and self.state.replay is not None:
             return self._of_closed
+        if action == "audit":
+            return self.state.replay is None
         return super().check_action(action, parameters)
 
     @on(RowSelected)
@@ -141,6 +145,10 @@ class ConnectionsScreen(TableScreen):
         """Show everything about the connection under the cursor."""
         if (one := _chosen(self)) is not None:
             self.app.push_screen(ConnectionDetail(one))
+
+    def action_audit(self) -> None:
+        """Read which client requests what of the JetStream API."""
+        self.app.push_screen(AuditScreen())
 
     def action_closed(self) -> None:
         """Show those that ended, or those that are there again."""

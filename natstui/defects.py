@@ -10,7 +10,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,7 +61,10 @@ def log_folder() -> Path:
 
 
 def write_crash_log(error: BaseException, folder: Path) -> Path | None:
-    """Write a new file that only its owner may read; None if it cannot be written."""
+    """Write a new file that only its owner may read; None if it cannot be written.
+
+    The newest 20 are kept.
+    """
     now = datetime.now(UTC)
     text = "".join(traceback.format_exception(error))
     report = f"natstui {__version__}, {now:%Y-%m-%d %H:%M:%S} UTC\n\n{clean_text(text)}"
@@ -73,7 +76,18 @@ def write_crash_log(error: BaseException, folder: Path) -> Path | None:
             file.write(report)
     except OSError:
         return None
+    _remove_older(folder)
     return path
+
+
+_REPORTS_KEPT = 20
+
+
+def _remove_older(folder: Path) -> None:
+    """Remove all but the newest reports; what cannot be removed stays."""
+    for path in sorted(folder.glob("crash-*.log"))[:-_REPORTS_KEPT]:
+        with suppress(OSError):
+            path.unlink()
 
 
 def crash_line(error: BaseException, path: Path | None) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,6 +152,26 @@ async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_pat
             session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
         ):
             assert b"read-only" not in await draw_until(socket, b"WEBSTREAM")
+
+
+@pytest.mark.parametrize("length_bytes", [0, 4096])
+def test_a_page_that_is_closed_or_whose_serve_is_killed_is_no_crash_of_its_viewer(
+    length_bytes: int, account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    driver = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver"}
+    viewer = subprocess.Popen(
+        (sys.executable, "-P", "-m", "natstui"),
+        env={**os.environ, **shell.environment, **driver},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert viewer.stdin and viewer.stdout and viewer.stderr
+    with viewer.stdin, viewer.stdout, viewer.stderr:
+        viewer.stdout.read(length_bytes)
+        viewer.stdout.close()
+        assert viewer.wait(PATIENCE_S) == 128 + signal.SIGHUP
+        assert viewer.stderr.read() == b""
+    assert list(tmp_path.rglob("crash-*.log")) == []
 
 
 def test_a_port_that_is_taken_is_one_sentence(account: Account, tmp_path: Path) -> None:

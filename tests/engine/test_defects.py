@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.defects import contained
+from natstui.defects import contained, write_crash_log
 from natstui.errors import Refused
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
@@ -65,3 +65,10 @@ def test_the_same_defect_is_reported_once_and_said_again_after_a_while() -> None
 def test_errors_that_have_their_own_words_pass_through() -> None:
     with pytest.raises(Refused), contained("this", print):
         raise Refused("no")
+
+
+def test_the_newest_reports_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "notes.log").touch()
+    paths = [write_crash_log(KeyError(number), tmp_path) for number in range(25)]
+    assert sorted(tmp_path.glob("crash-*.log")) == paths[5:]
+    assert (tmp_path / "notes.log").exists()

@@ -206,6 +206,11 @@ class GuardedApp(App[int]):
     def _fatal_error(self) -> None:
         """Write the crash to a log and leave one line; Textual's own shows local variables."""
         error = self._exception or RuntimeError("panic without an exception")
+        if self.is_web and isinstance(error, BrokenPipeError):
+            # The page was closed, or what serves it was killed: as a terminal that hangs up.
+            self._return_code = 128 + signal.SIGHUP
+            self._close_messages_no_wait()
+            return
         path = write_crash_log(error, self._log_to or log_folder())
         self._crash_line = clean_line(crash_line(error, path)) + "\n"
         # Textual sets it for an exception of a handler, not for a panic of its own.

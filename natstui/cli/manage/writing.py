@@ -212,10 +212,10 @@ def print_warnings(
 
 
 def print_changed(changed: ChangeResult, as_json: bool) -> None:
-    """Print what a change did; what the server did not take goes to stderr.
+    """Print what a change did; what is not as requested goes to stderr.
 
-    Ends with the exit code of a failed request where a part of it is not done: scripts go on
-    after 0.
+    Ends with the exit code of a failed request where a part of it is not done, or not as
+    requested: scripts go on after 0.
     """
     if as_json:
         body = {
@@ -227,13 +227,9 @@ def print_changed(changed: ChangeResult, as_json: bool) -> None:
         click.echo(json.dumps(body))
     else:
         click.echo(clean_line(changed.text))
-    for item in changed.not_taken:
-        text = (
-            f"{item.label}: requested {item.before}, but the server set {item.after or 'nothing'}"
-        )
-        click.echo(f"natstui: {clean_line(text)}", err=True)
-    if changed.unfinished:
-        click.echo(clean_line(f"natstui: {changed.unfinished}"), err=True)
+    for shortfall in changed.shortfalls:
+        click.echo(clean_line(f"natstui: {shortfall}"), err=True)
+    if changed.shortfalls:
         sys.exit(RequestFailed.exit_code)
 
 

@@ -27,6 +27,7 @@ from natstui.model.assets.differences import (
     fields_of,
     normal,
     not_taken,
+    not_taken_text,
 )
 from natstui.model.assets.rules import Problem, without_newer
 from natstui.model.assets.stream_rules import stream_problems
@@ -58,9 +59,15 @@ class ChangeResult:
     """What is still to be done, or could not be done, of what the change was made for."""
 
     @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """Return what is not as requested and what is unfinished; empty when all is done."""
+        otherwise = tuple(map(not_taken_text, self.not_taken))
+        return (*otherwise, self.unfinished) if self.unfinished else otherwise
+
+    @property
     def sentence(self) -> str:
-        """Return what it did and what is unfinished."""
-        return f"{self.text}; {self.unfinished}" if self.unfinished else self.text
+        """Return what it did and what is not as requested."""
+        return "; ".join((self.text, *self.shortfalls))
 
 
 async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Asset:
@@ -190,12 +197,14 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     verb, body = _asked(writer, kind, change, wanted, "update")
     asset = await with_counted_loss(writer, change, asset)
     request = Request(verb, body, wanted, asset)
-    await writer.write(change, request, undoes)
+    reply = await writer.write(change, request, undoes)
     try:
         after = await read_config(writer, kind, change.stream, change.consumer or "")
     except (RequestTimedOut, ServerGone) as error:
         raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
-    missing = not_taken(kind, wanted, after)
+    # What the server says it set counts as much as what it shows afterwards.
+    missing = not_taken(kind, wanted, after, current)
+    missing = missing or not_taken(kind, wanted, reply["config"], current)
     if missing and not differences(kind, current, after):
         kept = ", ".join(difference.label for difference in missing)
         unfinished = f"the server left it as it was, without a refusal: {kept} not changed"

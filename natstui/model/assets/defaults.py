@@ -74,7 +74,10 @@ def _switched(config: Config) -> Config:
     if is_on(config, "allow_msg_schedules"):
         config |= {"allow_rollup_hdrs": True, "deny_purge": False}
     if is_on(config, "sealed"):
-        config |= {"discard": "new", "deny_delete": True, "deny_purge": True}
+        config |= {
+            "max_age": 0, "discard": "new", "allow_rollup_hdrs": False,
+            "deny_delete": True, "deny_purge": True,
+        }  # fmt: skip
     return config
 
 

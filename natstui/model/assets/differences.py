@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
@@ -112,23 +113,67 @@ def merged(config: Mapping[str, object], over: Mapping[str, object]) -> Config:
 
 
 def not_taken(
-    kind: AssetKind, wanted: Mapping[str, object], after: Mapping[str, object]
+    kind: AssetKind,
+    wanted: Mapping[str, object],
+    after: Mapping[str, object],
+    before: Mapping[str, object] | None = None,
 ) -> tuple[Difference, ...]:
     """Return the settings that were asked for and differ on the server now.
 
-    `before` is the configuration asked for. What was left to the server is not in it.
+    `before` of a result is the configuration asked for. What was left to the server is not in it.
+    `before` as a parameter is what an edit began with: what the edit leaves as it was may follow
+    from the rest.
     """
-    got = normal(kind, after)
+    got, whole = normal(kind, after), normal(kind, wanted)
     single = text_at(wanted, "filter_subject")
     if single and kind == "consumer":
         wanted = {**wanted, "filter_subjects": [single]}
     found = []
     for field in fields_of(kind):
         wanted_value = read_field(wanted, field)
-        alone = read_field(normal(kind, written({}, field.path, wanted_value)), field)
+        if wanted_value in _LEFT_OPEN or (wanted_value == 0 and wanted_value is not False):
+            continue
         have = read_field(got, field)
-        asked = wanted_value not in _LEFT_OPEN and (wanted_value is False or wanted_value != 0)
-        if asked and have not in (wanted_value, alone):
+        accepted = [
+            wanted_value,
+            read_field(normal(kind, written({}, field.path, wanted_value)), field),
+        ]
+        is_kept = before is not None and read_field(before, field) == wanted_value
+        if is_kept and field.path in _INHERITED:
+            continue
+        if is_kept or field.path in _OVERRIDDEN:
+            accepted.append(read_field(whole, field))
+        if not any(_is_same(value, have) for value in accepted):
             texts = shown(field, wanted_value), shown(field, have)
             found.append(Difference(field.path, field.label, *texts, None))
     return tuple(found)
+
+
+_INHERITED = {"mirror_direct"}
+"""Options that the server takes from another stream with every change of this one."""
+_OVERRIDDEN = {"ack_wait"}
+"""Options that another one overrides, as their help says: the backoff."""
+
+
+def not_taken_text(difference: Difference) -> str:
+    """Return what was requested and what the server set instead."""
+    label, requested, have = difference.label, difference.before, difference.after
+    return f"{label}: requested {requested}, but the server set {have or 'nothing'}"
+
+
+def _is_same(wanted: object, have: object) -> bool:
+    """Return whether two values are equal; a moment may be written in two ways."""
+    if isinstance(wanted, Mapping) and isinstance(have, Mapping):
+        return wanted.keys() == have.keys() and all(_is_same(wanted[k], have[k]) for k in wanted)
+    if isinstance(wanted, list | tuple) and isinstance(have, list | tuple):
+        return len(wanted) == len(have) and all(map(_is_same, wanted, have))
+    if isinstance(wanted, str) and isinstance(have, str) and "T" in wanted and "T" in have:
+        return wanted == have or _is_same_moment(wanted, have)
+    return wanted == have
+
+
+def _is_same_moment(one_text: str, other_text: str) -> bool:
+    try:
+        return datetime.fromisoformat(one_text) == datetime.fromisoformat(other_text)
+    except (ValueError, TypeError):
+        return False

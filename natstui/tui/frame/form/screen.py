@@ -451,10 +451,10 @@ class FormScreen(LiveScreen):
     def _show_reply(self, reply: Answered) -> None:
         if reply.status == "done":
             body = json.loads(reply.body_json or "{}")
-            for item in body.get("not_taken") or ():
-                text = f"{item['label']}: asked {item['before']}, it is {item['after'] or 'unset'}"
-                self.app.notify(text, severity="warning", timeout=10, markup=False)
-            self.app.notify(reply.text, markup=False)
+            if body.get("not_taken"):
+                self.app.notify(reply.text, severity="warning", timeout=10, markup=False)
+            else:
+                self.app.notify(reply.text, markup=False)
             self._sent(body.get("after"))
             return
         if reply.body_json and reply.status == "failed":

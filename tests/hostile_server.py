@@ -1,6 +1,7 @@
 """A server that lies: a real one behind a wire that exchanges values of its replies.
 
-Requests that would change something never reach the real server: the wire answers them itself.
+Requests that would change something never reach the real server: the wire answers them itself,
+unless it carries changes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _VERB = re.compile(
     r"INFO|ACCOUNT\.\w+|DIRECT\.GET|(STREAM|CONSUMER)\.(MSG\.|LEADER\.|PEER\.|DURABLE\.)?[A-Z]+"
 )
 ENDLESS = 10**15
+BUCKETS = {"$KV": "KV_", "$O": "OBJ_"}
+"""First token of the subjects of buckets → how the names of their streams begin."""
 
 
 def is_change(subject: str) -> bool:
@@ -105,6 +108,7 @@ class Wire:
     url: str
     real_url: str = ""
     lie: Lie = TRUTH
+    carries_changes: bool = False
     requests: list[str] = field(default_factory=list)
     replies: dict[str, list[bytes]] = field(default_factory=dict)
     """What the real server replied, by verb, while it was listened to."""
@@ -193,7 +197,7 @@ class _Joined:
             self._wire.requests.append(subject)
             if reply:
                 self._verbs[reply] = verb_of(subject)
-            if is_change(subject):
+            if is_change(subject) and not self._wire.carries_changes:
                 if reply:
                     await self._answer(reply, subject)
                 continue
@@ -202,14 +206,16 @@ class _Joined:
 
     async def _answer(self, reply: str, subject: str) -> None:
         """Answer a change as if it had been made."""
-        made = {
-            "stream": "S",
+        made: dict[str, Any] = {
             "name": "C",
             "config": {"name": "S"},
             "created": "2026-01-01T00:00:00Z",
         }
-        done = {"type": "io.nats.done", "success": True, "stream": "S", "seq": 7, "purged": 1}
-        body = json.dumps(done | made).encode()
+        done = {"type": "io.nats.done", "success": True, "seq": 7, "purged": 1, "reset_seq": 7}
+        paused = {"paused": True, "pause_until": "2099-01-01T00:00:00Z"}
+        tokens = subject.split(".")
+        made["stream"] = BUCKETS[tokens[0]] + tokens[1] if tokens[0] in BUCKETS else "S"
+        body = json.dumps(done | paused | made).encode()
         for sid, filtered in self._sids.items():
             prefix = filtered.rstrip("*>")
             if reply == filtered or (prefix != filtered and reply.startswith(prefix)):

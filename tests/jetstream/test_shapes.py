@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from natstui.errors import RequestFailed
+from natstui.errors import OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.shapes import check_shape
 
 STATE = {
@@ -128,8 +128,19 @@ def test_another_message_than_the_one_that_was_requested_is_refused(
         check_shape("STREAM.MSG.GET.S", reply, asked)
 
 
-@pytest.mark.parametrize("verb", ["STREAM.DELETE.S", "STREAM.PURGE.S", "CONSUMER.DELETE.S.C"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "STREAM.DELETE.S", "STREAM.PURGE.S", "STREAM.MSG.DELETE.S", "STREAM.LEADER.STEPDOWN.S",
+        "STREAM.PEER.REMOVE.S", "CONSUMER.DELETE.S.C", "CONSUMER.LEADER.STEPDOWN.S.C",
+        "META.LEADER.STEPDOWN", "SERVER.REMOVE",
+    ],
+)  # fmt: skip
 def test_a_reply_without_success_is_a_failure(verb: str) -> None:
     check_shape(verb, b'{"success": true}')
     with pytest.raises(RequestFailed, match="the server did not do it"):
         check_shape(verb, b'{"success": false}')
+    with pytest.raises(
+        OutcomeUnknown, match="the server's reply does not say whether it was done"
+    ):
+        check_shape(verb, b"{}")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from natstui.errors import RequestFailed
+from natstui.errors import OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.replies import read
 from natstui.model.assets.fields import Field, Kind
 from natstui.model.assets.subjects import contains
@@ -112,8 +112,23 @@ class _Names(msgspec.Struct):
 
 
 class _Done(msgspec.Struct):
-    success: bool = True
+    success: bool | None = None
     purged: _Count = 0
+
+
+class _Paused(msgspec.Struct):
+    paused: bool | None = None
+    pause_until: _Time | None = None
+
+
+class _Reset(msgspec.Struct):
+    reset_seq: _Count | None = None
+
+
+class _Typed(msgspec.Struct):
+    """A reply with nothing in it but what it replies to."""
+
+    type: str = ""
 
 
 class _Begun(msgspec.Struct):
@@ -181,24 +196,30 @@ def _shapes() -> dict[str, Any]:
         "STREAM.NAMES": _Names, "CONSUMER.NAMES": _Names, "STREAM.MSG.GET": _OneMessage,
         "STREAM.SNAPSHOT": snapshot, "STREAM.RESTORE": _Begun,
         "STREAM.PURGE": _Done, "STREAM.DELETE": _Done, "CONSUMER.DELETE": _Done,
-        "STREAM.MSG.DELETE": _Done,
+        "STREAM.MSG.DELETE": _Done, "STREAM.LEADER": _Done, "CONSUMER.LEADER": _Done,
+        "META.LEADER": _Done, "STREAM.PEER": _Done, "SERVER.REMOVE": _Done,
+        "CONSUMER.PAUSE": _Paused, "CONSUMER.RESET": _Reset, "CONSUMER.UNPIN": _Typed,
     }  # fmt: skip
 
 
-_VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER)\.[A-Z]+")
+_VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER|META|SERVER)\.[A-Z]+")
 
 
 def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -> None:
     """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape.
 
-    Of a message that was requested, also unless it is the one that `body` asked for.
+    Of a message that was requested, also unless it is the one that `body` asked for. Raises
+    OutcomeUnknown for a reply to a change that does not say whether it was done.
     """
     found = _VERB.match(verb)
     reply = read(verb, data, _shapes().get(found[0] if found else "", _Any))
-    if isinstance(reply, _Done) and not reply.success:
-        raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
-    if isinstance(reply, _OneMessage):
-        _check_message(verb, reply.message, body or {})
+    match reply:
+        case _Done(success=False):
+            raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
+        case _Done(success=None) | _Paused(paused=None) | _Reset(reset_seq=None) | _Typed(type=""):
+            raise OutcomeUnknown(f"{verb}: the server's reply does not say whether it was done")
+        case _OneMessage():
+            _check_message(verb, reply.message, body or {})
     # What is not known is decoded too: no number or nesting in it may fail later.
     read(verb, data, Any)
 

@@ -211,7 +211,8 @@ class Writer:
         """Send one request, journal it whatever happens, and return the reply.
 
         Raises Refused before anything is sent, SessionError when it cannot be journalled,
-        OutcomeUnknown when it was sent and not answered, and what `Client.request` raises.
+        OutcomeUnknown when it was sent and no reply says whether it was done, and what
+        `Client.request` raises.
         """
         found = request.found
         loss = found.loss if found is not None else NOTHING
@@ -302,7 +303,7 @@ class Writer:
         note = partial(self._note, room, draft)
         try:
             result = await work()
-        except (RequestTimedOut, ServerGone) as error:
+        except (RequestTimedOut, ServerGone, OutcomeUnknown) as error:
             if isinstance(error, ServerGone) and not error.sent:
                 note(None, "failed", str(error))
                 raise

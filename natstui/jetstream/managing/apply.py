@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from natstui.errors import (
     NatstuiError,
@@ -26,7 +26,7 @@ from natstui.jetstream.managing.configure import (
     target_with_loss,
 )
 from natstui.jetstream.managing.replicas import remove_peer_stream
-from natstui.model.assets.differences import AssetKind, differences
+from natstui.model.assets.differences import AssetKind, differences, not_taken
 from natstui.model.assets.fields import SERVER_OF_LEVEL
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import (
@@ -104,13 +104,16 @@ async def pause_consumer(writer: Writer, change: Change) -> ChangeResult:
     found = await target_with_loss(writer, change)
     body = {"pause_until": until}
     reply = await writer.write(change, Request(_verb("PAUSE", change), body, body, found))
-    if not reply.get("paused"):
-        return ChangeResult(
-            f"{_what(change)} is not paused: {until} is past", found.config, found.config
-        )
-    return ChangeResult(
-        f"{_what(change)} paused until {reply['pause_until']}", found.config, found.config
-    )
+    what = _what(change)
+    if reply["paused"]:
+        until_now = str(reply.get("pause_until") or "")
+        missing = not_taken("consumer", body, {"pause_until": until_now})
+        text = f"{what} paused until {until_now}"
+        return ChangeResult(text, found.config, found.config, missing)
+    if datetime.fromisoformat(until) <= datetime.now(UTC):
+        return ChangeResult(f"{what} is not paused: {until} is past", found.config, found.config)
+    unfinished = f"the server replied that it is not paused, though {until} is not past"
+    return ChangeResult(f"{what} is not paused", found.config, found.config, (), unfinished)
 
 
 async def resume_consumer(
@@ -119,7 +122,11 @@ async def resume_consumer(
     """Deliver again."""
     _need(writer, _PAUSE_LEVEL, "pausing")
     found = await target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("PAUSE", change), {}, {}, found), undoes)
+    reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, found), undoes)
+    if reply["paused"]:
+        unfinished = f"the server replied that it is paused until {reply.get('pause_until')}"
+        text = f"{_what(change)} is not resumed"
+        return ChangeResult(text, found.config, found.config, (), unfinished)
     return ChangeResult(f"{_what(change)} resumed", found.config, found.config)
 
 

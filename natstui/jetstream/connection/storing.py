@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from nats.aio.msg import Msg
 
+from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.errors import Refused, RequestFailed, RequestTimedOut
+from natstui.errors import OutcomeUnknown, Refused, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
@@ -29,11 +30,16 @@ class _PubAck(msgspec.Struct):
 
 
 async def store(
-    client: Client, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None
+    client: Client,
+    subject: str,
+    payload: bytes = b"",
+    headers: dict[str, str] | None = None,
+    stream: str | None = None,
 ) -> PubAck:
     """Send one message and return what the stream says of it.
 
-    Raises RequestFailed when none stores the subject, and the request errors.
+    Raises RequestFailed when none stores the subject, what `check_ack` raises, and the request
+    errors.
     """
     reply = await client.ask(subject, payload, headers=headers or None)
     check_answered(reply, f'no stream stores "{subject}"')
@@ -42,7 +48,36 @@ async def store(
         ack = decoder_of(_PubAck).decode(reply.data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(f'the reply on "{subject}" did not come from a stream') from error
-    return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+    stored = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+    check_ack(stored, subject, (headers or {}).items(), stream)
+    return stored
+
+
+EXPECTED_STREAM = "Nats-Expected-Stream"
+_ID = "nats-msg-id"
+
+
+def check_ack(
+    ack: PubAck, subject: str, headers: Iterable[tuple[str, str]], stream: str | None = None
+) -> None:
+    """Raise OutcomeUnknown for what no stream says of a message with these headers.
+
+    `stream` is the one that stores it, where that is known.
+    """
+    expected, has_id = stream, False
+    for name, text in headers:
+        has_id = has_id or name.lower() == _ID
+        expected = text if name == EXPECTED_STREAM else expected
+    problem = ""
+    if expected not in (None, ack.stream):
+        problem = f"by stream {clean_line(ack.stream)} instead of {expected}"
+    elif ack.duplicate and not has_id:
+        problem = f"as a duplicate of {ack.stored_seq} in {ack.stream}, though it has no id"
+    # Of a duplicate that is still being stored a cluster may not know the sequence yet.
+    elif ack.stored_seq < (0 if ack.duplicate else 1):
+        problem = f"with sequence {ack.stored_seq}, which no message has"
+    if problem:
+        raise OutcomeUnknown(f'"{subject}": acknowledged {problem}')
 
 
 async def not_kept(

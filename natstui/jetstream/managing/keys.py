@@ -169,7 +169,7 @@ async def _write(
     ack = await writer.send(
         draft,
         (asked.key, asked.confirmed),
-        lambda: store(writer.client, subject, asked.value, headers),
+        lambda: store(writer.client, subject, asked.value, headers, f"{KV}{asked.bucket}"),
         lambda found: {"revision": found.stored_seq},
         loses,
     )

@@ -144,7 +144,7 @@ async def _put(
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(asked.bucket, nuid)
     while chunk := await _read(file):
-        await _answered(store(client, subject, chunk))
+        await _answered(store(client, subject, chunk, stream=f"{OBJECTS}{asked.bucket}"))
         digest.update(chunk)
         size_bytes, count = size_bytes + len(chunk), count + 1
         progress(size_bytes)
@@ -159,7 +159,7 @@ async def _put(
         "chunks": count,
         "digest": digest_text(digest.digest()),
     }
-    await _tell(client, info, present)
+    await _tell(client, asked.bucket, info, present)
     return info
 
 
@@ -177,9 +177,10 @@ async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
         raise
 
 
-async def _tell(client: Client, info: dict[str, Any], present: _Present) -> None:
+async def _tell(client: Client, bucket: str, info: dict[str, Any], present: _Present) -> None:
     headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
-    await store(client, present.subject, json.dumps(info).encode(), headers)
+    content = json.dumps(info).encode()
+    await store(client, present.subject, content, headers, f"{OBJECTS}{bucket}")
 
 
 async def delete_object(writer: Writer, asked: ObjectChange) -> ChangeResult:
@@ -191,7 +192,7 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> ChangeResult:
     gone = {**present.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
 
     async def work() -> dict[str, Any]:
-        await _tell(writer.client, gone, present)
+        await _tell(writer.client, asked.bucket, gone, present)
         return gone
 
     draft = _draft("delete_object", asked, replace(store_found, loss=loss), present)
@@ -224,7 +225,7 @@ async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -
     }  # fmt: skip
 
     async def work() -> dict[str, Any]:
-        await _tell(writer.client, info, present)
+        await _tell(writer.client, asked.bucket, info, present)
         return info
 
     draft = _draft("link_object", asked, store_found, present)

@@ -24,7 +24,7 @@ from natstui.errors import (
     WriteFailed,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import not_kept
+from natstui.jetstream.connection.storing import EXPECTED_STREAM, not_kept
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
     MOST_RANGES,
@@ -47,7 +47,7 @@ from natstui.jetstream.messages.copying.window import (
 from natstui.jetstream.messages.reading import Read
 from natstui.model.assets.subjects import mapped, mapping_problem, overlap
 
-MSG_ID, ROLLUP, STREAM = "Nats-Msg-Id", "Nats-Rollup", "Nats-Expected-Stream"
+MSG_ID, ROLLUP = "Nats-Msg-Id", "Nats-Rollup"
 KEPT_ID = "Natstui-Msg-Id"
 """Under which the publisher's id is kept when the copy gets one of its own."""
 _NOT_COPIED = ("nats-rollup", "nats-expected-", "nats-msg-size")
@@ -206,7 +206,7 @@ class Copy:
             digest = hashlib.sha256(f"{seen} {subject}".encode()).hexdigest()
             kept.append((MSG_ID, f"natstui-{digest[:24]}"))
         if self.target.stream:
-            kept.append((STREAM, self.target.stream))
+            kept.append((EXPECTED_STREAM, self.target.stream))
         return Outgoing(one.stream_seq, subject, one.payload, tuple(kept))
 
     @property

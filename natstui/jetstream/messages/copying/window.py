@@ -26,10 +26,12 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.storing import check_ack
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account
 from natstui.model.assets.fields import Config, number_at, text_at
 from natstui.model.assets.limits_loss import LimitedStream
+from natstui.model.records.messages import PubAck
 from natstui.units import counted, duration_text
 
 MOST_MSGS = 1_000
@@ -276,6 +278,7 @@ class Window:
                 f"{clean_line(said.description)} ({number})", code=said.code,
                 err_code=said.err_code,
             )  # fmt: skip
+        check_ack(PubAck(ack.stream, ack.seq, ack.duplicate), one.subject, one.headers)
         self._remembering_s.setdefault(ack.stream, -1.0)
         if ack.duplicate:
             self._had.setdefault(word, (ack.stream, ack.seq))

@@ -234,7 +234,7 @@ class RunAssets:
             for subject in sorted({sent_subject(role) for role in senders})
         ]
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
-        return SubjectCounts(msgs, all(page.is_last for page in pages))
+        return SubjectCounts(msgs, sum(page.left_count for page in pages))
 
     async def remove(self) -> None:
         """Remove what was made; what is gone already does not matter."""

@@ -149,10 +149,10 @@ class News:
         self._names = set[str]()
         self._idle_pages_count = 0
 
-    def check(self, names: Iterable[str], total: int) -> None:
+    def check(self, names: Iterable[str], total: int = 0) -> None:
         """Take the names of a page that is not the last; raises RequestFailed.
 
-        `total` is how many there are, as the server says.
+        `total` is how many there are, as the server says; 0 where whoever reads has a limit.
         """
         if total > _MOST_LISTED:
             much = f"the server lists {total:,}, natstui reads at most {_MOST_LISTED:,}"

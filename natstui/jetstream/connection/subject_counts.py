@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import News
+from natstui.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,13 @@ class SubjectCounts:
 
     msgs: dict[str, int]
     """Subject → stored messages."""
-    is_last: bool
-    """Whether no page follows; of the first page: whether it has every subject."""
+    left_count: int
+    """How many subjects follow in other pages, as the server counts them."""
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether no page follows; of the first page: whether it has every subject."""
+        return self.left_count == 0
 
 
 async def read_subject_counts(
@@ -29,19 +37,26 @@ async def read_subject_counts(
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
     page = json.loads(await client.request(f"STREAM.INFO.{stream}", body, limit_s))
     msgs: dict[str, int] = page["state"].get("subjects") or {}
-    return SubjectCounts(msgs, offset_count + len(msgs) >= page.get("total", 0))
+    return SubjectCounts(msgs, max(0, page.get("total", 0) - offset_count - len(msgs)))
 
 
 async def every_subject_count(
     client: Client, stream: str, subject: str
 ) -> AsyncIterator[dict[str, int]]:
-    """Yield page after page of messages by subject; raises the request errors."""
-    seen = set[str]()
+    """Yield page after page of messages by subject, until the server's `total` is reached.
+
+    Raises the request errors, and RequestFailed for a list without end, or with fewer subjects
+    than the server counts.
+    """
+    offset_count, verb = 0, f"STREAM.INFO.{stream}"
+    news = News(verb)
     while True:
-        page = await read_subject_counts(client, stream, subject, len(seen))
-        # A list that only repeats itself has no end.
-        is_known = seen.issuperset(page.msgs)
-        seen.update(page.msgs)
+        page = await read_subject_counts(client, stream, subject, offset_count)
         yield page.msgs
-        if is_known or page.is_last:
+        offset_count += len(page.msgs)
+        if page.is_last:
             return
+        if not page.msgs:
+            missing = counted(page.left_count, "more subject")
+            raise RequestFailed(f"{verb}: the server counts {missing} than it lists")
+        news.check(page.msgs)

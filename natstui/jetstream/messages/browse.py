@@ -9,6 +9,7 @@ from typing import Any
 
 from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.subject_counts import every_subject_count
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api, microseconds
 from natstui.jetstream.messages.gets import MOST_MSGS, Getter, getter_of
@@ -265,13 +266,18 @@ async def _last_per_subject(
 async def count_subjects(client: Client, stream: str, filter_subject: str) -> dict[str, int]:
     """Return stored messages per subject; raises RequestFailed beyond 50,000 subjects."""
     bounds = await bounds_of(client, stream)
-    if bounds.subjects_count > MOST_SUBJECTS:
-        text = f"{stream} has {count_text(bounds.subjects_count)} subjects, too many to list"
-        raise RequestFailed(text)
-    body = {"subjects_filter": filter_subject}
-    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}", body))
-    counted: dict[str, int] = info["state"].get("subjects") or {}
+    _check_listable(stream, bounds.subjects_count)
+    counted = dict[str, int]()
+    async for msgs in every_subject_count(client, stream, filter_subject):
+        counted |= msgs
+        _check_listable(stream, len(counted))
     return dict(sorted(counted.items()))
+
+
+def _check_listable(stream: str, subjects_count: int) -> None:
+    if subjects_count > MOST_SUBJECTS:
+        text = f"{stream} has {count_text(subjects_count)} subjects, too many to list"
+        raise RequestFailed(text)
 
 
 async def read_message(client: Client, asked: ReadMessage) -> StoredMessage:

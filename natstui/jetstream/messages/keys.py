@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import NotFound
+from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api
@@ -27,6 +27,7 @@ from natstui.model.records.stores import (
     ReadRevisions,
     ReadTheseKeys,
 )
+from natstui.units import counted
 
 _SMALL_BYTES = 512
 
@@ -172,8 +173,11 @@ async def read_names(client: Client, asked: ReadKeyNames) -> KeyNames:
         reply = await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body, limit_s)
         page = decoder_of(_Names).decode(reply)
         found += [subject[len(prefix) :] for subject in page.state.subjects or ()]
-        if not page.state.subjects or len(found) >= page.total:
+        if len(found) >= page.total:
             break
+        if not page.state.subjects:
+            missing = counted(page.total - len(found), "more key")
+            raise RequestFailed(f"{asked.bucket}: the server counts {missing} than it lists")
     return KeyNames(tuple(found[: asked.most_keys_count]), time_us(info["created"]))
 
 

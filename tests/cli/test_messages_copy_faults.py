@@ -266,7 +266,7 @@ async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_on
         return None if 1 < answers_count <= 900 else body
 
     with lying(nats_server.url) as wire:
-        wire.lie = Lie("publish", lost)
+        wire.carries_changes, wire.lie = True, Lie("publish", lost)
         process = started(Shell(wire.url, tmp_path), *TO_T[:-1])
         out, error = await asyncio.to_thread(process.communicate)
     account = copied(out)

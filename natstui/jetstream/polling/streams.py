@@ -131,6 +131,11 @@ class StreamReading:
         """Take the rows that came with a bulk answer; all, and no others, where it is complete."""
         rows = [row for row in bulk.streams if row.name not in self._offline]
         for row in rows:
+            known = self.rows.get(row.name)
+            if bulk.misses_consumers and known is not None and known.created == row.created:
+                # A server counts those that it holds, a list also those of silent servers.
+                counts = row.state.consumer_count, known.state.consumer_count
+                row.state.consumer_count = max(counts)
             self._take(row, settle=True)
             self._seen.rows.append(self.rows[row.name])
         if bulk.streams and bulk.complete:

@@ -54,6 +54,8 @@ class BulkTurn:
     consumers: Mapping[str, list[ConsumerRow]] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
     """Of the streams of these consumers, those that have no others."""
+    misses_consumers: bool = False
+    """The account counts more consumers: servers that do not answer hold some."""
     lists_streams: bool = False
     """The next answer comes soon, and tells of all streams."""
     covered: Container[str] = frozenset()
@@ -85,6 +87,7 @@ class BulkReading:
         self._left: dict[str, dict[str, ConsumerRow]] = {}
         """What polls have not taken yet."""
         self._whole: frozenset[str] = frozenset()
+        self._misses_consumers = False
         self._covered: frozenset[str] = frozenset()
         self._handed: set[str] = set()
         self._covered_until_s = self._listed_until_s = 0.0
@@ -136,6 +139,7 @@ class BulkReading:
             complete=fresh is not None and len(fresh.streams) == account.streams_count,
             consumers=taken,
             whole=self._whole & taken.keys(),
+            misses_consumers=self._misses_consumers,
             lists_streams=now_s < self._listed_until_s,
             covered=self._covered if now_s < self._covered_until_s else frozenset(),
         )
@@ -175,11 +179,13 @@ class BulkReading:
     def _trust(self, view: BulkView, account: Account) -> None:
         """Conclude what need not be asked for otherwise, and hand out the rows."""
         until_s = steady_s() + _TRUSTED_RATIO * self.period_s + _TRUSTED_S
-        if len(view.streams) == account.streams_count:
+        missed_count = account.consumers_count - view.consumers_count
+        self._misses_consumers = self._api.in_cluster and missed_count > 0
+        if len(view.streams) == account.streams_count and not self._misses_consumers:
             self._listed_until_s = until_s
         # In a cluster nobody's own count holds what is on servers that do not answer.
         self._whole = frozenset()
-        if view.consumers_count == account.consumers_count or not self._api.in_cluster:
+        if not missed_count or not self._api.in_cluster:
             self._whole = self._covered = frozenset(view.streams.keys() - view.unsure)
             self._covered_until_s = until_s
         self._handed &= view.consumers.keys()

@@ -61,7 +61,7 @@ async def test_keys_that_can_do_nothing_now_are_not_offered() -> None:
             ("3", "/ Filter ! Problems t Time f Fold "),
             ("4", "/ Filter "),
             ("5", "/ Filter "),
-            ("6", "/ Filter o Closed "),
+            ("6", "/ Filter o Closed A API audit "),
             ("7", "/ Filter a Add "),
             ("0", ""),
             ("b", "b Form "),

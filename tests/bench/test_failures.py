@@ -221,6 +221,29 @@ async def test_a_consumer_that_a_restart_deleted_is_named_and_nothing_is_told_as
     assert not any("lost" in note and "unknown" not in note for note in result.notes)
 
 
+async def test_a_stream_that_somebody_created_again_during_the_run_is_not_removed(
+    nats_server: Broker,
+) -> None:
+    own = await connect(Connection(servers=(nats_server.url,)))
+    created = list[asyncio.Task[None]]()
+
+    async def create_again() -> None:
+        await own.request("STREAM.DELETE.FAILING")
+        await own.request("STREAM.CREATE.FAILING", {"name": "FAILING", "subjects": ["bench"]})
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            created.append(asyncio.create_task(create_again()))
+
+    what = plan(Role("pubs", "js-publish-sync"), stream=STREAM, duration_s=2)
+    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    await asyncio.gather(*created)
+    assert "stream FAILING was recreated during the run: natstui keeps it" in result.notes
+    await own.request("STREAM.DELETE.FAILING")
+    await own.close()
+
+
 @pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-atomic"])
 async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern: Pattern) -> None:
     rate = (RateSegment(None, 500, 500),)

@@ -11,13 +11,19 @@ import nats
 import pytest
 
 from natstui.config import Connection
-from natstui.errors import NotFound, RequestFailed
+from natstui.errors import Conflict, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.managing.backup import back_up_stream
 from natstui.jetstream.managing.backup_folder import read_backup
-from natstui.jetstream.managing.restore import MARK, RestoredStream, RestoreRequest, restore_stream
+from natstui.jetstream.managing.restore import (
+    MARK,
+    RestoredStream,
+    RestoreRequest,
+    _removed,
+    restore_stream,
+)
 from natstui.jetstream.managing.snapshot import Pace, to_its_end
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
@@ -50,6 +56,31 @@ async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or
             assert found["state"]["messages"] == _MESSAGES_COUNT
             await client.request("STREAM.DELETE.S")
     assert seen == {"nothing", "whole"}
+    await client.close()
+
+
+@pytest.mark.server
+async def test_what_clients_published_to_a_stream_that_is_restored_already_stays(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    await _backed_up(nats_server.url, client, tmp_path / "kept", 10)
+    backup = read_backup(tmp_path / "kept")
+    marked = {**backup.config, "metadata": {MARK: "now"}}
+    await client.request("STREAM.CREATE.S", marked)
+    nc = await nats.connect(nats_server.url)
+    for number in range(12):
+        await nc.jetstream().publish(f"s.{number}", b"x")
+    with pytest.raises(Conflict, match=r"stays on the server.* published 2 messages to it"):
+        await _removed(client, "S", marked, backup)
+    assert (await _info(client) or {})["state"]["messages"] == 12
+    await nc.jetstream().delete_stream("S")
+    await client.request("STREAM.CREATE.S", marked)
+    assert (
+        await _removed(client, "S", marked, backup) == "the part restored until then was removed"
+    )
+    assert await _info(client) is None
+    await nc.close()
     await client.close()
 
 
@@ -87,18 +118,20 @@ async def test_what_failed_while_somebody_wanted_to_leave_is_told() -> None:
         await task
 
 
-async def _backed_up(url: str, client: Client, folder: Path) -> None:
+async def _backed_up(
+    url: str, client: Client, folder: Path, messages_count: int = _MESSAGES_COUNT
+) -> None:
     """Make a stream, its backup, and remove it."""
     nc = await nats.connect(url)
     await nc.jetstream().add_stream(name="S", subjects=["s.>"])
-    for number in range(_MESSAGES_COUNT):
+    for number in range(messages_count):
         if number % 1_000 == 999:
             # A stream drops what comes faster than it stores.
             await nc.request(f"s.{number}", b"x" * 500, timeout=30)
         else:
             await nc.publish(f"s.{number}", b"x" * 500)
     await flushed(nc)
-    while (await nc.jetstream().stream_info("S")).state.messages < _MESSAGES_COUNT:
+    while (await nc.jetstream().stream_info("S")).state.messages < messages_count:
         await asyncio.sleep(0.05)
     await back_up_stream(client, "S", folder, Pace(), lambda *_: None, consumers=True)
     await nc.jetstream().delete_stream("S")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,24 @@ from natstui.bench.job.protocol import Go, Orders
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
 from natstui.jetstream.connection.client import Client
+
+RUN_KEY = "natstui_run"
+"""In the metadata of a stream that a run created: the run."""
+_DELETE = "STREAM.DELETE."
+
+
+async def remove(client: Client, verb: str, run_id: str, timeout_s: float | None = None) -> bool:
+    """Send an API verb that removes what a run created; False where that is of somebody else now.
+
+    A stream may have been deleted and created again during the run. Raises the request errors.
+    """
+    if verb.startswith(_DELETE):
+        name = verb.removeprefix(_DELETE)
+        reply = await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s)
+        if (json.loads(reply)["config"].get("metadata") or {}).get(RUN_KEY) != run_id:
+            return False
+    await client.request(verb, timeout_s=timeout_s)
+    return True
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from natstui.bench.job.job import made_for
+from natstui.bench.job.job import RUN_KEY, made_for, remove
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
 from natstui.bench.run.losses import published_loss, sent_subject
 from natstui.errors import (
@@ -30,8 +30,6 @@ from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
 
 _NAME_IN_USE = 10058
-RUN_KEY = "natstui_run"
-"""In the metadata of a stream that a run created: the run."""
 _KEPT = StreamPlan("", keep=True)
 _IDLE_CONSUMER_S = 60
 """A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
@@ -236,11 +234,15 @@ class RunAssets:
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
         return SubjectCounts(msgs, sum(page.left_count for page in pages))
 
-    async def remove(self) -> None:
-        """Remove what was made; what is gone already does not matter."""
+    async def remove(self) -> tuple[str, ...]:
+        """Remove what was made, and return what was kept; what is gone already does not matter."""
+        kept = list[str]()
         for verb in (*self.cleanup(), *await self._left_behind()):
             with contextlib.suppress(NotFound):
-                await self.client.request(verb)
+                if not await remove(self.client, verb, self.run_id):
+                    name = verb.rpartition(".")[2]
+                    kept.append(f"stream {name} was recreated during the run: natstui keeps it")
+        return tuple(kept)
 
     async def _left_behind(self) -> tuple[str, ...]:
         """Return the verbs that remove consumers which killed workers had made for themselves."""

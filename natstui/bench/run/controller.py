@@ -231,7 +231,7 @@ class Benchmark:
         a NatstuiError when nothing could be measured: no connection, stream or worker; and
         NotConfirmed where the name was not typed, in production and where it takes of others.
         """
-        state = self._state
+        state, kept = self._state, tuple[str, ...]()
         client = await connect(self._connection)
         self.link = client.link
         assets = state.assets = RunAssets(client, self.plan, self.run_id)
@@ -253,9 +253,11 @@ class Benchmark:
                 await state.pool.dismiss()
                 # A server that is gone cannot be asked to delete anything; leftovers expire.
                 with contextlib.suppress(NatstuiError):
-                    await assets.remove()
+                    kept = await assets.remove()
             finally:
                 await client.close()
+        if kept:
+            result = replace(result, notes=(*result.notes, *kept))
         state.enter("finished")
         state.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
         return result

@@ -17,7 +17,7 @@ import sys
 import time
 
 from natstui.bench.job import protocol
-from natstui.bench.job.job import Job
+from natstui.bench.job.job import Job, remove
 from natstui.bench.job.protocol import (
     Die,
     Done,
@@ -92,7 +92,8 @@ class Worker:
         finally:
             listening.cancel()
             if self._orphaned.is_set():
-                await _clean_up(client, (*self._orders.cleanup, *self._job.cleanup))
+                verbs = (*self._orders.cleanup, *self._job.cleanup)
+                await _clean_up(client, verbs, self._orders.run_id)
             await link.close()
             await client.close()
 
@@ -242,11 +243,11 @@ class Worker:
         say(protocol.Log(text=f"{change.state}{reason}"))
 
 
-async def _clean_up(client: Client, verbs: tuple[str, ...]) -> None:
+async def _clean_up(client: Client, verbs: tuple[str, ...], run_id: str) -> None:
     """Delete what was made for the run; another worker may have been faster."""
     for verb in verbs:
         with contextlib.suppress(NatstuiError):
-            await client.request(verb, timeout_s=_CLEANUP_S)
+            await remove(client, verb, run_id, _CLEANUP_S)
 
 
 def _arm() -> None:

@@ -182,7 +182,7 @@ async def _given(
     except (NatstuiError, asyncio.CancelledError) as error:
         if isinstance(error, RequestFailed) and error.err_code in _TAKEN:
             raise  # somebody made one meanwhile, and that one is not ours
-        left = await _removed(client, config["name"], marked)
+        left = await _removed(client, config["name"], marked, backup)
         reason = str(error)
         if _OTHER_NAME in reason:
             reason = (
@@ -199,16 +199,28 @@ def _can_be_marked(config: Config) -> bool:
     return not config.get("sealed")
 
 
-async def _removed(client: Client, name: str, marked: Config) -> str:
-    """Remove what a restore left, and say it; nothing when nothing was left."""
+async def _removed(client: Client, name: str, marked: Config, backup: Backup) -> str:
+    """Remove what a restore left, and say it; nothing when nothing was left.
+
+    Raises Conflict where more was stored in it than the backup has: that stays.
+    """
     try:
         info = json.loads(await client.request(f"STREAM.INFO.{name}"))
         mark = (marked.get("metadata") or {}).get(MARK)
         if mark is None or (info["config"].get("metadata") or {}).get(MARK) != mark:
             return f"a stream {name} is on the server, and may be incomplete"
+        newer_count = number_at(info["state"], "last_seq") - number_at(backup.state, "last_seq")
+        if newer_count > 0:
+            # The server has all of it, and clients publish to it.
+            raise Conflict(
+                f"{name} is restored and stays on the server, marked as {MARK}: meanwhile "
+                f"clients published {counted(newer_count, 'message')} to it"
+            )
         await client.request(f"STREAM.DELETE.{name}")
     except NotFound:
         return ""
+    except Conflict:
+        raise
     except NatstuiError as error:
         return f"a part of {name} may be on the server and could not be removed ({error})"
     return "the part restored until then was removed"

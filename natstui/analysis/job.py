@@ -59,6 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
     """Make a folder of this run, which is removed at its end; raises AnalysisError."""
+    if "," in (parent or tempfile.gettempdir()):
+        # The rest of the path would be a folder in the current one.
+        raise AnalysisError(
+            f"the scratch folder {parent or tempfile.gettempdir()} has a comma in its path, at "
+            "which Spark takes it for two folders: use --scratch with another folder"
+        )
     try:
         return tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=parent)
     except OSError as error:

@@ -318,6 +318,12 @@ def _delays(session: str, records: list[Record], rows: list[Row]) -> list[Row]:
     }
     taken = [row["delivered_per_s"] for row in rows if row["delivered_per_s"] is not None]
     wait_s = max(pending.values()) / statistics.fmean(taken)
+    steps = [
+        now - pending[at - width * 1_000_000]
+        for at, now in pending.items()
+        if at - width * 1_000_000 in pending
+    ]
+    growths = sum(3 * step >= max(*steps, 1) for step in steps) if steps else 0
     found = []
     series = consumer_series(polls_of(records))
     if any(
@@ -352,7 +358,7 @@ def _delays(session: str, records: list[Record], rows: list[Row]) -> list[Row]:
                     "after_s": float(later * width),
                     "width_s": width,
                     "buckets_count": count,
-                    "certain": r >= 0.5 and z >= 4.5 and events >= 3 and wait_s >= 1,
+                    "certain": r >= 0.5 and z >= 4.5 and min(events, growths) >= 3 and wait_s >= 1,
                 }
             )
     return found

@@ -6,12 +6,15 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks._fleet import START_AT_US, Plan
+from benchmarks._sessions import write_session
 from natstui.analysis.gold.redelivery import GIVEN_UP, advisories_count, never_settled, poison
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver.layer import Silver
@@ -20,6 +23,7 @@ from natstui.model.live.message_counts import ROOM, MessageCount
 from natstui.model.records.evidence import AdvisoriesCounted, MessageTrouble
 from natstui.model.records.record import Advisory, Record
 from tests.analysis.damaged import lines_of
+from tests.analysis.locally import Answers
 from tests.session.making import START_US, made
 
 pytestmark = pytest.mark.spark
@@ -58,7 +62,9 @@ def folded(advisories: Iterable[Advisory]) -> list[Record]:
         named = sorted(said.values(), key=lambda one: (-one.said_count, one.stream_seq))[:ROOM]
         at_us = (second + 1) * 1_000_000
         assert kind in KINDS and consumer is not None
-        found.append(AdvisoriesCounted(at_us, kind, "S", consumer, len(its), tuple(named)))
+        found.append(
+            AdvisoriesCounted(at_us, kind, its[0].stream or "", consumer, len(its), tuple(named))
+        )
     return sorted(found, key=lambda record: record.at_us)
 
 
@@ -90,6 +96,44 @@ def test_advisories_recorded_as_counts_add_up_as_those_recorded_singly(
     half = len(said) // 2
     both = advisory(spark, tmp_path / "both", [*said[:half], *folded(said[half:])])
     assert sums(both) == sums(single)
+
+
+WITHOUT = {"first_at_us", "last_at_us"}
+"""A count is written at the end of its second."""
+
+
+def test_no_answer_changes_when_what_was_announced_is_recorded_as_counts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    plan = Plan(4, 6, 90)
+    stream, consumer = "ORDERS-000", "billing-0000"
+    begin_us, chance = START_AT_US + 30_000_000, random.Random(3)
+    said = []
+    for number in range(3_000):
+        kind: MessageTrouble = "max_deliver" if number % 5 == 4 else "nak"
+        body = {"stream_seq": 10 + chance.randrange(ROOM), "deliveries": number // ROOM + 1}
+        at_us = begin_us + number * 10_000
+        said.append(Advisory(at_us, kind, stream, consumer, "said", json.dumps(body)))
+    ways = {"single": said, "counted": folded(said)}
+    tables = ("redelivery", "redelivery_hot_spot", "poison", "finding_groups", "verdict")
+    answers = {}
+    for way, announced in ways.items():
+        of_way = replace(plan, extra=tuple(announced))
+        session = write_session(tmp_path / way / "20260921T141320Z-s", of_way)
+        found = Answers(spark, tmp_path / f"out-{way}", str(session))
+        answers[way] = {name: rows_of(found[name]) for name in tables}
+    for name in tables:
+        assert answers["counted"][name] == answers["single"][name], name
+    (row,) = (row for row in answers["single"]["redelivery"] if row["consumer"] == consumer)
+    assert (row["naks_count"], row["given_up_count"]) == (2_400, 600)
+
+
+def rows_of(table: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a table without the moments of single announcements."""
+    names = [column["name"] for column in table["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in table["rows"]]
+    bare = [{name: row[name] for name in row if name not in WITHOUT} for row in rows]
+    return sorted(bare, key=repr)
 
 
 def test_each_message_that_a_count_names_has_the_same_row_of_poison(

@@ -85,6 +85,29 @@ def test_every_table_has_an_independent_computation() -> None:
     assert OF_A_SESSION.keys() | OF_ALL == {table.name for table in gold.TABLES}
 
 
+NEVER_KNOWN = {
+    "availability.consumer",  # only leaders of streams change here
+    "comparison.sample",  # null unless a sample was drawn: test_compare.py
+    "lag_share.pinned_client",
+    "session.not_judged",  # null unless something was not: test_not_judged.py
+}
+"""Columns, as `table.column`, that are null in every row of these sessions."""
+NO_ROWS = {"ephemeral"}
+"""Tables of which these sessions have no rows: test_ephemeral.py."""
+
+
+def test_every_column_has_values_that_are_compared(analysed: Analysed) -> None:
+    assert {table.name for table in gold.TABLES if not analysed.gold[table.name]} == NO_ROWS
+    never = {
+        f"{table.name}.{column.name}"
+        for table in gold.TABLES
+        for column in table.columns
+        if table.name not in NO_ROWS
+        and all(row[column.name] is None for row in analysed.gold[table.name])
+    }
+    assert never == NEVER_KNOWN, ", ".join(sorted(never))
+
+
 @pytest.mark.server
 @pytest.mark.parametrize("table", OF_A_SESSION)
 def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, table: str) -> None:

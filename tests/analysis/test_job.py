@@ -336,6 +336,17 @@ def test_a_scratch_folder_that_cannot_be_written_is_said_at_once(
     assert not out.exists()
 
 
+def test_a_scratch_folder_with_a_comma_is_refused_and_none_is_made(
+    sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder, scratch = small(sessions), tmp_path / "a,b"
+    scratch.mkdir()
+    words = (str(folder), "--out", str(tmp_path / "out"), "--scratch", str(scratch))
+    assert f"the scratch folder {scratch} has a comma in its path" in refused(*words)
+    assert [path.name for path in tmp_path.iterdir() if path != sessions] == ["a,b"]
+
+
 def test_a_full_disk_is_said_at_once(sessions: Path) -> None:
     # /dev/full is a disk that is always full; a folder under it cannot be made.
     assert "cannot write the tables" in refused(str(small(sessions)), "--out", "/dev/full/x")

@@ -114,14 +114,16 @@ def test_a_consumer_that_was_behind_and_caught_up_is_told(spark: SparkSession) -
 
 
 @pytest.mark.parametrize(
-    ("events_count", "wait_s", "certain"), [(3, 5.0, True), (2, 5.0, False), (3, 0.9, False)]
+    ("events_count", "growths_count", "wait_s", "certain"),
+    [(3, 3, 5.0, True), (2, 3, 5.0, False), (3, 2, 5.0, False), (3, 3, 0.9, False)],
 )
 def test_what_happened_once_or_delays_nobody_is_no_certain_reason(
-    spark: SparkSession, events_count: int, wait_s: float, certain: bool
+    spark: SparkSession, events_count: int, growths_count: int, wait_s: float, certain: bool
 ) -> None:
     names, values = ["session", "stream", "consumer"], ["A", "S", "c"]
     ddl = "session string, stream string, consumer string, width_s bigint, wait_s double"
-    row = [*values, 30, wait_s]
+    ddl += ", growths_count bigint"
+    row = [*values, 30, wait_s, growths_count]
     for driver in ("bursts", "repeats", "elections"):
         ddl += f", {driver}_events bigint"
         row.append(events_count)

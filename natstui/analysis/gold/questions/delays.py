@@ -20,6 +20,9 @@ MOST_LATER = 5
 LEAST_BUCKETS = 8
 LEAST_EVENTS = 3
 """Of what happened more rarely, once and together proves nothing."""
+GROWTH_PART = 3
+"""A backlog grew as well where it grew by this part of its most. One burst is followed once, and
+goes along with all that happened in its interval."""
 LEAST_WAIT_S = 1.0
 """A backlog that is delivered in less delays nobody."""
 LEAST_STRENGTH = 0.5
@@ -69,6 +72,8 @@ def delay(given: Given) -> DataFrame:
         return F.when(follows, F.lag(name, count).over(order))
 
     rows = rows.withColumn("grown", F.col("pending_msgs") - before("pending_msgs", 1))
+    most = F.max("grown").over(Window.partitionBy(*_CONSUMER))
+    rows = rows.withColumn("grew", F.col("grown") * GROWTH_PART >= F.greatest(most, F.lit(1)))
     pairs = {f"{name}_{n}": before(name, n) for name in DRIVERS for n in range(MOST_LATER + 1)}
     rows = rows.withColumns(pairs)
     rows = rows.groupBy(*_CONSUMER, "width_s").agg(
@@ -77,6 +82,7 @@ def delay(given: Given) -> DataFrame:
         *(F.count_if(F.col(name).isNotNull() & F.col("grown").isNotNull()).alias(f"{name}_n")
           for name in pairs),
         *(F.count_if(F.col(name) > 0).alias(f"{name}_events") for name in DRIVERS),
+        F.count_if("grew").alias("growths_count"),
         F.sum("delivered_per_s").alias("taken_per_s"),
         (F.max("pending_msgs") / F.nullif(F.avg("delivered_per_s"), F.lit(0))).alias("wait_s"),
     )  # fmt: skip
@@ -126,14 +132,15 @@ def _followed(rows: DataFrame) -> DataFrame:
 def _strongest(rows: DataFrame) -> DataFrame:
     """Return for each reason the delay at which the correlation is strongest."""
     best = F.explode(F.array(*map(_best, DRIVERS))).alias("best")
-    rows = rows.select("session", "stream", "consumer", "width_s", "wait_s", best)
+    rows = rows.select(*_CONSUMER, "width_s", "wait_s", "growths_count", best)
     rows = rows.where(F.col("best").isNotNull()).select("*", "best.*")
     rows = rows.where(F.col("buckets_count") >= LEAST_BUCKETS)
     strength = F.col("strength_ratio")
     # Fisher's transformation; at 1 it is without bound.
     z = F.atanh(F.least(strength, F.lit(0.999999))) * F.sqrt(F.col("buckets_count") - 3)
     certain = (strength >= LEAST_STRENGTH) & (z >= LEAST_Z)
-    matters = (F.col("events_count") >= LEAST_EVENTS) & (F.col("wait_s") >= LEAST_WAIT_S)
+    often = F.least("events_count", "growths_count") >= LEAST_EVENTS
+    matters = often & (F.col("wait_s") >= LEAST_WAIT_S)
     after_s = -F.col("earlier") * F.col("width_s")
     return rows.withColumns({"certain": certain & matters, "after_s": after_s})
 

@@ -18,7 +18,7 @@ from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.model.records.record import Configured, Record
 from tests.analysis.locally import Answers
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
 TICKS = 150
 BURST_MSGS, BURST_TICK, DELIVERED_AFTER = 20_000, 60, 8

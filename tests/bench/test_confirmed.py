@@ -257,9 +257,9 @@ def info_of(config: dict[str, object], messages: int = 20) -> dict[str, object]:
 def test_what_publishing_removes_is_known_before(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
-    told = published_loss(info_of(config), [role], SubjectCounts({"own": 8}, is_last=True))
+    told = published_loss(info_of(config), [role], SubjectCounts({"own": 8}, left_count=0))
     assert told is None if lost is None else lost in (told or ""), told
-    nothing = SubjectCounts({}, is_last=True)
+    nothing = SubjectCounts({}, left_count=0)
     assert published_loss(info_of(config, messages=0), [role], nothing) is None
 
 
@@ -275,7 +275,7 @@ def test_what_publishing_removes_is_known_before(
 def test_of_subjects_that_were_not_counted_the_most_is_said_and_never_none(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
-    page = SubjectCounts({"own.1": 8}, is_last=False)
+    page = SubjectCounts({"own.1": 8}, left_count=1)
     told = published_loss(info_of(config), [role], page)
     assert told is None if lost is None else lost in (told or ""), told
 

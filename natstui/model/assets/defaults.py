@@ -74,10 +74,7 @@ def _switched(config: Config) -> Config:
     if is_on(config, "allow_msg_schedules"):
         config |= {"allow_rollup_hdrs": True, "deny_purge": False}
     if is_on(config, "sealed"):
-        config |= {
-            "max_age": 0, "discard": "new", "allow_rollup_hdrs": False,
-            "deny_delete": True, "deny_purge": True,
-        }  # fmt: skip
+        config |= {"discard": "new", "deny_delete": True, "deny_purge": True}
     return config
 
 

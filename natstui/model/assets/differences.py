@@ -128,6 +128,7 @@ def not_taken(
     single = text_at(wanted, "filter_subject")
     if single and kind == "consumer":
         wanted = {**wanted, "filter_subjects": [single]}
+    dependent = _INHERITED | (_ENDED_BY_SEALING if wanted.get("sealed") else set())
     found = []
     for field in fields_of(kind):
         wanted_value = read_field(wanted, field)
@@ -139,7 +140,7 @@ def not_taken(
             read_field(normal(kind, written({}, field.path, wanted_value)), field),
         ]
         is_kept = before is not None and read_field(before, field) == wanted_value
-        if is_kept and field.path in _INHERITED:
+        if is_kept and field.path in dependent:
             continue
         if is_kept or field.path in _OVERRIDDEN:
             accepted.append(read_field(whole, field))
@@ -151,6 +152,7 @@ def not_taken(
 
 _INHERITED = {"mirror_direct"}
 """Options that the server takes from another stream with every change of this one."""
+_ENDED_BY_SEALING = {"max_age", "allow_rollup_hdrs"}
 _OVERRIDDEN = {"ack_wait"}
 """Options that another one overrides, as their help says: the backoff."""
 

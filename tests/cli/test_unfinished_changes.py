@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -244,6 +245,25 @@ def test_what_servers_complete_or_write_otherwise_is_as_requested(
     # A sealed stream keeps everything, and takes no roll-up.
     shell.ok("stream", "edit", "A", "--allow-rollup", "--yes")
     shell.ok("stream", "seal", "A", "--yes")
+
+
+def test_a_file_of_which_no_ack_says_whether_it_is_stored_keeps_its_chunks(
+    account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("object", "add", "O")
+    file, acks = tmp_path / "file", itertools.count()
+    file.write_text("content")
+
+    def of_chunk_only(body: bytes) -> bytes:
+        return body if next(acks) == 0 else b'{"stream": "X", "seq": 5}'
+
+    with lying(account.url) as wire:
+        wire.carries_changes = True
+        wire.lie = Lie("publish", of_chunk_only)
+        put = Shell(wire.url, tmp_path).run("object", "put", "O", str(file))
+    assert put.returncode in (1, 4) and next(acks) > 1
+    assert shell.ok("object", "get", "O", "file", "-O", "-") == "content"
 
 
 def test_a_file_whose_chunks_could_not_be_removed_is_deleted_and_stored_all_the_same(

@@ -14,7 +14,14 @@ from typing import Any, BinaryIO
 
 from nats.nuid import NUID
 
-from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
+from natstui.errors import (
+    Conflict,
+    NatstuiError,
+    NotFound,
+    PermissionDenied,
+    RequestFailed,
+    UsageError,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.storing import check_domain, store
@@ -85,13 +92,22 @@ async def put_object(
 
     async def work() -> dict[str, Any]:
         try:
-            return await _put(writer.client, asked, file, nuid, present, progress)
-        except (NatstuiError, asyncio.CancelledError) as error:
+            made = await _upload(writer.client, asked, file, nuid, progress)
+        except (NatstuiError, asyncio.CancelledError):
             await _purge(writer.client, asked.bucket, nuid)
-            if isinstance(error, RequestFailed) and error.err_code in _CHANGED:
+            raise
+        try:
+            await _tell(writer.client, asked.bucket, made, present)
+        except RequestFailed as error:
+            if error.err_code is None and not isinstance(error, PermissionDenied):
+                # The server may have stored it: then these are the chunks of the file.
+                raise
+            await _purge(writer.client, asked.bucket, nuid)
+            if error.err_code in _CHANGED:
                 text = f"{asked.name} of {asked.bucket} was changed meanwhile: nothing was stored"
                 raise Conflict(text) from error
             raise
+        return made
 
     draft = _draft("put_object", asked, replace(store_found, loss=loss), present)
     info = await writer.send(
@@ -133,14 +149,14 @@ async def _read(file: BinaryIO) -> bytes:
         raise UsageError(f"the file cannot be read to its end: {error.strerror}") from error
 
 
-async def _put(
+async def _upload(
     client: Client,
     asked: ObjectChange,
     file: BinaryIO,
     nuid: str,
-    present: _Present,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
+    """Store the chunks, and return the info of the file, which is not stored yet."""
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(asked.bucket, nuid)
     while chunk := await _read(file):
@@ -148,7 +164,7 @@ async def _put(
         digest.update(chunk)
         size_bytes, count = size_bytes + len(chunk), count + 1
         progress(size_bytes)
-    info = {
+    return {
         "name": asked.name,
         **({"description": asked.description} if asked.description else {}),
         "options": {"max_chunk_size": CHUNK_BYTES},
@@ -159,8 +175,6 @@ async def _put(
         "chunks": count,
         "digest": digest_text(digest.digest()),
     }
-    await _tell(client, asked.bucket, info, present)
-    return info
 
 
 async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:

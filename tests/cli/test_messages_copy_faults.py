@@ -394,6 +394,27 @@ async def test_a_killed_copy_to_a_file_goes_on(
     assert numbers == list(range(1, 4_001))
 
 
+@pytest.mark.parametrize("left", [b"", b"garbage\n"])
+async def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
+    shell: Shell, nats_server: Broker, tmp_path: Path, left: bytes
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 4_000)
+        process = started(shell, "S", "--to-file", str(kept), "--rate", "1k")
+        async with asyncio.timeout(60):
+            while not any((tmp_path / "STATE").rglob("copies/*.json")):
+                await asyncio.sleep(0.02)
+        process.kill()
+        await asyncio.to_thread(process.communicate)
+        (part,) = tmp_path.glob(".kept.jsonl*/messages.jsonl")
+        part.write_bytes(left)
+        refused = await run(shell, "messages", "copy", "S", "--to-file", str(kept), "--resume")
+    assert refused.returncode == 2, refused.stderr
+    assert "are missing: copy again without --resume" in refused.stderr
+    assert "Traceback" not in refused.stderr and not kept.exists()
+
+
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "folder", "line"])
 async def test_what_has_no_end_is_no_file_of_messages(
     shell: Shell, nats_server: Broker, tmp_path: Path, name: str

@@ -80,7 +80,12 @@ class MessageFile:
             self._file = self._held.enter_context(
                 os.fdopen(os.open(self._part, flags, 0o666), "r+b")
             )
-            length = _length_up_to(self._part, after_seq) if after_seq else 0
+            length, last_seq = _length_up_to(self._part, after_seq) if after_seq else (0, 0)
+            if last_seq < after_seq:
+                raise UsageError(
+                    f"of the messages copied to {self.path} before, those after sequence "
+                    f"{last_seq} are missing: copy again without --resume"
+                )
             self._file.truncate(length)
             self._file.seek(length)
 
@@ -151,15 +156,19 @@ def _message_of(line: bytes) -> Read:
     return read_of(message)
 
 
-def _length_up_to(part: Path, seq: int) -> int:
-    """Return how long the whole lines are that hold nothing behind a sequence."""
-    length = 0
+def _length_up_to(part: Path, seq: int) -> tuple[int, int]:
+    """Return how long the whole lines are that hold nothing behind a sequence, and their last."""
+    length = last_seq = 0
     with part.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n") or (_MESSAGE.decode(line).stream_seq or 0) > seq:
+            try:
+                line_seq = _MESSAGE.decode(line).stream_seq or 0
+            except (msgspec.DecodeError, ValueError, RecursionError):
+                break  # what a crash or a full disk left
+            if not line.endswith(b"\n") or line_seq > seq:
                 break
-            length += len(line)
-    return length
+            length, last_seq = length + len(line), line_seq
+    return length, last_seq
 
 
 async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, str], None]:
